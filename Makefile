@@ -51,7 +51,7 @@ PYTHONS ?=
 
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
 RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
-    rgw transports lifecycle runs live_runs triggers plans faults status bodies \
+    rgw transports lifecycle runs live_runs triggers plans faults status \
     withdrawal security threat_model key_rotation)))
 
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
@@ -143,10 +143,17 @@ do-functional do-functional-quick: $(STAMP)
 	$(PYTEST) --dist worksteal $(RERUN) -m '$(FUNCTIONAL)' tests/functional \
 	    $(ARGS)
 
-# What fails soonest comes first. Prerequisites, as --keep-going continues after
-# one that fails.
+# What fails soonest comes first; two of them have a core each. Prerequisites, as
+# --keep-going continues after one that fails.
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
-do-test: lint unit docs functional-quick
+endif
+do-test: $(STAMP) $(DOCS_STAMP) lint-and-docs unit functional-quick
+
+.PHONY: lint-and-docs
+lint-and-docs:
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target \
+	    SIDE_BY_SIDE=yes lint docs
 
 do-test-rest: $(STAMP)
 	$(PYTHON) -m tests.rest run $(PYTHONS)

@@ -18,7 +18,7 @@ and the browser.
 in their closing lines.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent import futures
 import dataclasses
 import os
@@ -39,8 +39,8 @@ FUNCTIONAL = (
     'JOBS=4',
 )
 
-#: One of the functional tests that fail runs once more, and one of those on
-#: other services: services have races, and a loaded machine's clock is no
+#: One of the functional tests that fail runs once more, and one of each lane
+#: on other services: services have races, and a loaded machine's clock is no
 #: defect of the package. Both tries are shown, and counted.
 RETRY = ('RERUNS=1', 'RERUNS_AT_MOST=1')
 
@@ -69,26 +69,31 @@ class Services:
     installation: str
 
 
-SERVICES = (
-    Services(
-        'test-production',
-        'the tests with several engines, RabbitMQ, MariaDB and TLS',
-        'PRODUCTION=tests/functional/production',
-        'install --profile production',
+#: Those of a lane run one after another, the lanes at the same time.
+LANES = (
+    (
+        Services(
+            'test-production',
+            'the tests with several engines, RabbitMQ, MariaDB and TLS',
+            'PRODUCTION=tests/functional/production',
+            'install --profile production',
+        ),
     ),
-    Services(
-        'test-rgw',
-        "the tests on Ceph's gateway",
-        'RGW=tests/functional/test_rgw.py',
-        'install --profile rgw',
-    ),
-    Services(
-        'test-server',
-        'the tests on virtual machines',
-        # All of them take half an hour.
-        'SERVER=tests/functional/test_server.py'
-        '::test_they_run_what_their_user_data_leads_them_to',
-        'server build',
+    (
+        Services(
+            'test-rgw',
+            "the tests on Ceph's gateway",
+            'RGW=tests/functional/test_rgw.py',
+            'install --profile rgw',
+        ),
+        Services(
+            'test-server',
+            'the tests on virtual machines',
+            # All of them take half an hour.
+            'SERVER=tests/functional/test_server.py'
+            '::test_they_run_what_their_user_data_leads_them_to',
+            'server build',
+        ),
     ),
 )
 
@@ -154,31 +159,29 @@ def older(versions: Sequence[str], *, nice: int, options: str = '') -> Ending:
     return ending
 
 
-def on_services() -> Ending:
-    """Run the tests on other services, one after another.
+_Installations = Mapping[
+    Services, futures.Future[subprocess.CompletedProcess[str]]
+]
 
-    The next ones' packages are installed meanwhile, for one at a time, as
-    dpkg wants it.
-    """
+
+def on_services(
+    lane: Sequence[Services], installations: _Installations
+) -> Ending:
+    """Run the tests of a lane, each once its packages are installed."""
     ending = Ending()
     retry = RETRY
-    with futures.ThreadPoolExecutor(1) as installer:
-        installations = [
-            installer.submit(_install, services) for services in SERVICES
-        ]
-        for services, installation in zip(
-            SERVICES, installations, strict=True
-        ):
-            if not _is_installed(services, installation.result(), ending):
-                continue
-            tests = _run(
-                *(*_MAKE, services.target, 'JOBS=1'),
-                *(services.selection, *retry),
-                FUNCTIONAL_PREFIX='apart-',
-            )
-            ending.add(tests)
-            if count(tests.stdout, 'rerun'):
-                retry = ()
+    for services in lane:
+        installation = installations[services].result()
+        if not _is_installed(services, installation, ending):
+            continue
+        tests = _run(
+            *(*_MAKE, services.target, 'JOBS=1'),
+            *(services.selection, *retry),
+            FUNCTIONAL_PREFIX='apart-',
+        )
+        ending.add(tests)
+        if count(tests.stdout, 'rerun'):
+            retry = ()
     return ending
 
 
@@ -234,12 +237,24 @@ def _run(
 
 def run(versions: Sequence[str]) -> int:
     """Run all of it; the exit code is 0 if all that ran succeeded."""
-    with futures.ThreadPoolExecutor() as executor:
-        others = (
+    with (
+        futures.ThreadPoolExecutor() as executor,
+        # One at a time, as dpkg wants it.
+        futures.ThreadPoolExecutor(1) as installer,
+    ):
+        installations = {
+            services: installer.submit(_install, services)
+            for lane in LANES
+            for services in lane
+        }
+        others = [
             executor.submit(older, versions, nice=NICE),
-            executor.submit(on_services),
             executor.submit(in_browser),
-        )
+            *(
+                executor.submit(on_services, each, installations)
+                for each in LANES
+            ),
+        ]
         endings = [functional(), *(other.result() for other in others)]
     for ending in endings:
         print(ending.output, end='')

@@ -2,7 +2,7 @@
 """The command line of the bench."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import datetime
 import pathlib
 import time
@@ -140,9 +140,7 @@ def _names(known):
     return names
 
 
-def _plan(
-    options: argparse.Namespace,
-) -> Iterator[tuple[scenarios.Scenario, labs.Side]]:
+def _plan(options):
     """Yield the rounds in their order; the sides take turns."""
     for n in options.n:
         for name in options.sides:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is made of the measurements: figures, ratios, goals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import dataclasses
 
 from tests.bench import rounds
@@ -76,9 +76,7 @@ def _life(what: str) -> Callable[[rounds.Round], float]:
     return value
 
 
-def _latency(
-    part: float, attribute: str = 'signals'
-) -> Callable[[rounds.Round], float]:
+def _latency(part, attribute='signals'):
     """When a part of the deployments is complete; 1.0 is the slowest."""
 
     def value(one: rounds.Round) -> float:
@@ -107,8 +105,7 @@ P95 = Figure('PUT to COMPLETE, 95th of 100, s', _latency(0.95))
 WORST = Figure('PUT to COMPLETE, worst, s', _latency(1))
 SETUP = Figure('set-up, s', lambda one: one.create)
 COMPLETE = Figure(
-    'first PUT to stack COMPLETE, s',
-    lambda one: one.signals.seconds,
+    'first PUT to stack COMPLETE, s', lambda one: one.signals.seconds
 )
 LAST = Figure('last PUT to COMPLETE, s', lambda one: one.signals.last)
 UPDATE = Figure('update set-up, s', lambda one: one.update)
@@ -127,16 +124,7 @@ HEAT_PEAK = Figure('heat-engine, peak MB', _peak('heat'))
 SWIFT_PEAK = Figure('Swift, peak MB', _peak('swift'))
 
 WAITING = (SWIFT, QUIET, RPC, DB, HEAT_CPU, SWIFT_CPU)
-TIMES = (
-    SETUP,
-    MEDIAN,
-    P95,
-    WORST,
-    COMPLETE,
-    UPDATE,
-    UPDATE_WORST,
-    DELETE,
-)
+TIMES = (SETUP, MEDIAN, P95, WORST, COMPLETE, UPDATE, UPDATE_WORST, DELETE)
 COSTS = (LIFE_SWIFT, LIFE_RPC, LIFE_DB, HEAT_PEAK, SWIFT_PEAK)
 GOALS = (
     Goal(MEDIAN, n=10, most=0.3, part=1),
@@ -162,9 +150,7 @@ GOALS = (
 )
 
 
-def is_reached(
-    goal: Goal, ours: float | None, heats: float | None
-) -> bool | None:
+def is_reached(goal, ours, heats):
     """Say whether a goal is reached; None where that is not known."""
     if ours is None:
         return None
@@ -183,9 +169,7 @@ def ratio(ours: float | None, heats: float | None) -> float | None:
     return max(ours, 0) / heats
 
 
-def of(
-    figure: Figure, found: Sequence[rounds.Round], scenario: str, side: str
-) -> float | None:
+def of(figure, found, scenario, side):
     """Return a figure of a round; None if that was not measured."""
     for one in found:
         if (one.scenario, one.side) == (scenario, side):

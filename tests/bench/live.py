@@ -70,11 +70,7 @@ LOADS = (
     Load(title='1 server', servers=1, blocks=90, lines=0, rest=0.33),
     Load(title='10 servers', servers=10, blocks=90, lines=0, rest=0.33),
     Load(
-        title='50 servers, 100 MB',
-        servers=50,
-        blocks=100,
-        lines=200,
-        rest=0.6,
+        title='50 servers, 100 MB', servers=50, blocks=100, lines=200, rest=0.6
     ),
 )
 
@@ -102,9 +98,7 @@ class _Reader:
 
 
 class _Bench:
-    def __init__(
-        self, lab: labs.Lab, state: engine_state.EngineState, name: str
-    ) -> None:
+    def __init__(self, lab, state, name):
         self._lab = lab
         self._state = state
         self._stack = name
@@ -234,9 +228,7 @@ def _lags(lags: list[float]) -> dict[str, str]:
     }
 
 
-def _rate(
-    sent: list[dict[str, object]], seconds: float, method: str, path: str
-) -> str:
+def _rate(sent, seconds, method, path):
     found = [
         one
         for one in sent

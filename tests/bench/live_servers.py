@@ -5,7 +5,6 @@ Each runs the supervisor's own commands with the hook of heat-agents, as
 55-heat-config does, on a disk of its own.
 """
 
-from collections.abc import Iterator, Sequence
 import contextlib
 import json
 import os
@@ -14,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any
 
 from tests.bench import engine_state
 from tests.functional import base
@@ -47,9 +45,7 @@ class Servers:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @contextlib.contextmanager
-    def running(
-        self, configs: Sequence[dict[str, Any]], script: str
-    ) -> Iterator[None]:
+    def running(self, configs, script):
         """Let each server run a script as the config that it was given."""
         try:
             for number, config in enumerate(configs):
@@ -90,9 +86,7 @@ class Servers:
                 if mark in path.read_bytes():
                     os.kill(int(path.parent.name), signal.SIGKILL)
 
-    def _begin(
-        self, number: int, config: dict[str, Any], script: str
-    ) -> subprocess.Popen[bytes]:
+    def _begin(self, number, config, script):
         disk = self._folder / str(config['id'])
         (disk / 'deployed').mkdir(parents=True)
         file = disk / 'deployed' / f'{config["id"]}.json'

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that was measured, as JSON and as the documentation includes it."""
 
-from collections.abc import Callable
 import dataclasses
 from importlib import metadata
 import json
@@ -127,9 +126,7 @@ _TABLES = {
 }
 
 
-def render(
-    record: Record, folder: pathlib.Path, say: Callable[[str], None]
-) -> None:
+def render(record, folder, say):
     """Write what the documentation includes, and show the tables.
 
     What was not measured keeps its files.
@@ -159,9 +156,7 @@ def render(
     say(f'Written to {folder}')
 
 
-def _write_rgw(
-    record: Record, folder: pathlib.Path, say: Callable[[str], None]
-) -> None:
+def _write_rgw(record, folder, say):
     """Write what Ceph's gateway makes of our figures: its table alone."""
     said = _sentence(record.machine)
     table = tables.ours(record.measured)

@@ -148,9 +148,7 @@ class Runner:
                 'all were complete, but not their stack in two minutes more'
             )
 
-    def _update(
-        self, found: Round, group: stacks.Stacks, mark: counting.Mark | None
-    ) -> counting.Mark:
+    def _update(self, found, group, mark):
         mark, found.update = self._deliver(
             found, group, 'UPDATE', group.update, mark
         )
@@ -166,14 +164,7 @@ class Runner:
         self._hold_complete(found.update_signals)
         return mark
 
-    def _deliver(
-        self,
-        found: Round,
-        group: stacks.Stacks,
-        action: str,
-        begin: Callable[[], None],
-        mark: counting.Mark | None = None,
-    ) -> tuple[counting.Mark, float]:
+    def _deliver(self, found, group, action, begin, mark=None):
         """Begin an action, and wait until the servers can read it."""
 
         def deliver() -> None:
@@ -183,13 +174,7 @@ class Runner:
 
         return self._count(found, action.lower(), deliver, mark)
 
-    def _count(
-        self,
-        found: Round,
-        phase: str,
-        do: Callable[[], None],
-        begin: counting.Mark | None = None,
-    ) -> tuple[counting.Mark, float]:
+    def _count(self, found, phase, do, begin=None):
         """Do something, and note what the services did meanwhile.
 
         :param begin: where the phase before has ended.
@@ -231,9 +216,7 @@ class Cycled:
         return max(later, default=full) / full
 
 
-def cycle(
-    lab: labs.Lab, side: labs.Side, say: Callable[[str], None]
-) -> Cycled:
+def cycle(lab, side, say):
     """Let stacks of single deployments come and go."""
     # With as many threads as Heat has by default: they are there before the
     # tenth stack.

@@ -99,9 +99,7 @@ def servers(count: int, first: int = 0) -> Template:
     }
 
 
-def components(
-    servers: Sequence[str], action: str, *, group: bool = False
-) -> Template:
+def components(servers, action, *, group=False):
     """Return a template of deployments that have an action of their own."""
     template = _group(servers) if group else _flat(servers)
     template['resources']['config'] = {

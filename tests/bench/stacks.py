@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks of deployments, and the servers that answer them."""
 
-from collections.abc import Sequence
 from concurrent import futures
 import contextlib
 import dataclasses
@@ -10,7 +9,6 @@ import json
 import time
 
 from tests.bench import engine_state
-from tests.bench import lab as labs
 from tests.bench import scenarios
 from tests.functional import base
 
@@ -72,13 +70,7 @@ class Stacks:
     `engine_state.TooLongError`.
     """
 
-    def __init__(
-        self,
-        lab: labs.Lab,
-        state: engine_state.EngineState,
-        templates: Sequence[scenarios.Template],
-        count: int,
-    ) -> None:
+    def __init__(self, lab, state, templates, count):
         self._lab = lab
         self._state = state
         self._session = lab.cloud.session()

@@ -26,9 +26,7 @@ _SIDES = tuple(lab.SIDES.values())
 _REACHED = {True: 'reached', False: 'missed', None: ''}
 
 
-def goals(
-    found: Sequence[rounds.Round], cycled: Sequence[rounds.Cycled] = ()
-) -> Table:
+def goals(found, cycled=()):
     """Return our figures and Heat's, with the goals."""
     table = [['', 'N', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
     for goal in figures.GOALS:
@@ -126,9 +124,7 @@ def _goal(goal: figures.Goal) -> str:
     return ', '.join(filter(None, [most, _ratio(goal.part)]))
 
 
-def by_scenario(
-    found: Sequence[rounds.Round], shown: Sequence[figures.Figure]
-) -> Table:
+def by_scenario(found, shown):
     """Return a row for each scenario and side, with some figures."""
     table = [['', 'classes', *(figure.title for figure in shown)]]
     for scenario in dict.fromkeys(one.scenario for one in found):

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 import contextlib
 import json
-import pathlib
 import threading
 from typing import Any
 
@@ -47,9 +46,7 @@ def entry(number: int, **more: Any) -> base.Template:
 class Commands(planning.Plan):
     """``openstack deployment plan node …``, as the administrator."""
 
-    def __init__(
-        self, cloud: base.minicloud_client.Cloud, folder: pathlib.Path
-    ) -> None:
+    def __init__(self, cloud, folder):
         super().__init__(cloud, folder, 'nodes')
         self._env = cloud.env('admin')
 
@@ -66,9 +63,7 @@ class Commands(planning.Plan):
         assert output, errors
         return code, {one['Name']: one for one in json.loads(output)}
 
-    def _arguments(
-        self, command: str, arguments: tuple[str, ...]
-    ) -> list[str]:
+    def _arguments(self, command, arguments):
         words = ['deployment', 'plan', 'node', command]
         return [*words, *arguments, '-f', 'json']
 
@@ -105,16 +100,6 @@ class Machines:
     def ports(self) -> list[str]:
         found = self._ask('GET', '/v1/ports').json()['ports']
         return sorted(one['address'] for one in found)
-
-    def use(self, machine: str) -> None:
-        """Put an instance on a machine, as Nova does."""
-        instance = '0f0e1f0a-0000-4000-8000-000000000001'
-        patch = [{'op': 'add', 'path': '/instance_uuid', 'value': instance}]
-        assert self._ask('PATCH', f'/v1/nodes/{machine}', patch).ok
-
-    def free(self, machine: str) -> None:
-        patch = [{'op': 'remove', 'path': '/instance_uuid'}]
-        assert self._ask('PATCH', f'/v1/nodes/{machine}', patch).ok
 
     @contextlib.contextmanager
     def booting(self) -> Iterator[None]:

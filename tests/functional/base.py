@@ -95,9 +95,7 @@ def cloud_name(name: str) -> str:
     return f'{prefix}{worker}-{name}' if worker else prefix + name
 
 
-def until(
-    true: Callable[[], Any], seconds: float = 90, pause: float = 1
-) -> Any:
+def until(true, seconds=90, pause=1):
     """Wait until a function returns something true; return that.
 
     What takes long is asked for less often: to ask is work for the cloud.
@@ -270,10 +268,7 @@ def token(keystone: str, user: Template, project_id: str) -> str:
     """Return a token of a user: an ID, or a name with a domain; a password."""
     body = {
         'auth': {
-            'identity': {
-                'methods': ['password'],
-                'password': {'user': user},
-            },
+            'identity': {'methods': ['password'], 'password': {'user': user}},
             'scope': {'project': {'id': project_id}},
         }
     }
@@ -315,17 +310,17 @@ class Stack:
 
     def __init__(
         self,
-        session: minicloud_client.Session,
-        template: Template,
+        session,
+        template,
         *,
-        name: str | None = None,
-        timeout_mins: int = 5,
-        adopt: str | None = None,
-        tags: str = '',
-        environment: Template | None = None,
-        files: dict[str, str] | None = None,
-        **parameters: Any,
-    ) -> None:
+        name=None,
+        timeout_mins=5,
+        adopt=None,
+        tags='',
+        environment=None,
+        files=None,
+        **parameters,
+    ):
         """Begin to make it.
 
         :param adopt: what abandoning a stack has returned.
@@ -359,34 +354,24 @@ class Stack:
 
     # What it does
 
-    def update(
-        self, template: Template, *, timeout_mins: int = 5, **parameters: Any
-    ) -> None:
+    def update(self, template, *, timeout_mins=5, **parameters):
         """Begin an update; ``wait`` says how it ends."""
-        self._put(
-            {
-                'template': template,
-                'timeout_mins': timeout_mins,
-                'parameters': parameters,
-            }
+        self._act(
+            'PUT',
+            template=template,
+            timeout_mins=timeout_mins,
+            parameters=parameters,
         )
 
     def nest(self, template: Template) -> None:
         """Begin the update with which the command nests its groups."""
         defaults = {'heat_plugins_group_members': 'nested'}
         environment = {'parameter_defaults': defaults}
-        self._put({'template': template, 'environment': environment})
-
-    def _put(self, body: dict[str, Any]) -> None:
-        answer = self._session.put('orchestration', self._path, body)
-        assert answer.status == 202, answer
+        self._act('PUT', template=template, environment=environment)
 
     def action(self, **body: Any) -> None:
         """Begin another action, such as ``suspend=None``."""
-        answer = self._session.post(
-            'orchestration', f'{self._path}/actions', body
-        )
-        assert answer.ok, answer
+        self._act('POST', '/actions', **body)
 
     def abandon(self) -> str:
         """Let Heat forget it; what `adopt` needs to take it over."""
@@ -404,16 +389,11 @@ class Stack:
         answer = self._session.delete('orchestration', self._path)
         assert answer.status in (204, 404), answer
 
-    def preview(
-        self, template: Template, **parameters: Any
-    ) -> dict[str, list[str]]:
+    def preview(self, template, **parameters):
         """Return what an update would do, with the names of resources."""
-        answer = self._session.put(
-            'orchestration',
-            f'{self._path}/preview',
-            {'template': template, 'parameters': parameters},
+        answer = self._act(
+            'PUT', '/preview', template=template, parameters=parameters
         )
-        assert answer.ok, answer
         return {
             kind: [one['resource_name'] for one in found]
             for kind, found in answer.json()['resource_changes'].items()
@@ -421,20 +401,18 @@ class Stack:
 
     def mark(self, resource: str) -> None:
         """Mark a resource unhealthy."""
-        answer = self._session.patch(
-            'orchestration',
-            f'{self._path}/resources/{resource}',
-            {'mark_unhealthy': True},
-        )
-        assert answer.ok, answer
+        self._act('PATCH', f'/resources/{resource}', mark_unhealthy=True)
 
     def signal(self, resource: str, details: Any) -> None:
-        answer = self._session.post(
-            'orchestration',
-            f'{self._path}/resources/{resource}/signal',
-            details,
-        )
+        path = f'{self._path}/resources/{resource}/signal'
+        answer = self._session.post('orchestration', path, details)
         assert answer.ok, answer
+
+    def _act(self, method: str, place: str = '', **body: Any) -> rest.Answer:
+        path = f'{self._path}{place}'
+        answer = self._session.request(method, 'orchestration', path, body)
+        assert answer.ok, answer
+        return answer
 
     def wait(self, status: str | None = None, seconds: float = 150) -> str:
         """Wait until nothing is in progress; the status, or the one given.
@@ -456,6 +434,21 @@ class Stack:
                 f'{found["stack_status"]}: {found["stack_status_reason"]}'
             )
         return str(found['stack_status'])
+
+    def created(self) -> 'Stack':
+        """Wait until it is complete; return it."""
+        self.wait('CREATE_COMPLETE')
+        return self
+
+    def updated(self, template: Template, **options: Any) -> None:
+        """Update it, and wait until that is complete."""
+        self.update(template, **options)
+        self.wait('UPDATE_COMPLETE')
+
+    def remove(self) -> None:
+        """Delete it, and wait until it is gone."""
+        self.delete()
+        self.wait('DELETE_COMPLETE')
 
     def purge(self) -> None:
         """Delete it, whatever state it is in."""
@@ -492,41 +485,31 @@ class Stack:
 
     def resource(self, name: str, *attributes: str) -> Template:
         query = '&'.join(f'with_attr={one}' for one in attributes)
-        answer = self._session.get(
-            'orchestration', f'{self._path}/resources/{name}?{query}'
-        )
-        return dict(_shown(answer).json()['resource'])
+        return dict(self._get(f'/resources/{name}?{query}')['resource'])
 
     def resources(self) -> dict[str, Template]:
-        answer = self._session.get('orchestration', f'{self._path}/resources')
-        return {
-            one['resource_name']: dict(one)
-            for one in _shown(answer).json()['resources']
-        }
+        found = self._get('/resources')['resources']
+        return {one['resource_name']: dict(one) for one in found}
 
     def members(self, group: str) -> set[str]:
         """Return the names of what is in the stack of a group."""
-        answer = self._session.get(
-            'orchestration', f'{self._path}/resources?nested_depth=1'
-        )
         return {
             str(one['resource_name'])
-            for one in _shown(answer).json()['resources']
+            for one in self._get('/resources?nested_depth=1')['resources']
             if one.get('parent_resource') == group
         }
 
     def events(self, name: str) -> list[Template]:
-        answer = self._session.get(
-            'orchestration', f'{self._path}/resources/{name}/events'
-        )
-        return list(_shown(answer).json()['events'])
+        return list(self._get(f'/resources/{name}/events')['events'])
 
     def metadata(self, server: str = 'server') -> list[Template]:
         """Return the configs that the agent of a server is given."""
-        answer = self._session.get(
-            'orchestration', f'{self._path}/resources/{server}/metadata'
-        )
-        return list(_shown(answer).json()['metadata'].get('deployments', []))
+        found = self._get(f'/resources/{server}/metadata')['metadata']
+        return list(found.get('deployments', []))
+
+    def _get(self, place: str) -> Template:
+        answer = self._session.get('orchestration', f'{self._path}{place}')
+        return dict(_shown(answer).json())
 
     def deployment(self, name: str = 'deployment') -> Deployment | None:
         """Return what stands behind a deployment resource, or None."""
@@ -557,12 +540,7 @@ class Stack:
             inputs={one['name']: one['value'] for one in config['inputs']},
         )
 
-    def waiting(
-        self,
-        name: str = 'deployment',
-        action: str = 'CREATE',
-        seconds: float = 90,
-    ) -> Deployment:
+    def waiting(self, name='deployment', action='CREATE', seconds=90):
         """Wait until a deployment has been handed to its server."""
 
         def handed_over() -> Deployment | None:

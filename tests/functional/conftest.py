@@ -13,7 +13,6 @@ from collections.abc import Generator, Iterator
 import contextlib
 import itertools
 import os
-import pathlib
 import signal
 from typing import Any
 
@@ -183,9 +182,7 @@ def pytest_runtest_makereport() -> Generator[
 
 
 @pytest.fixture
-def alone(
-    request: pytest.FixtureRequest, tmp_path: pathlib.Path
-) -> Iterator[base.Cloud]:
+def alone(request, tmp_path):
     """A cloud of one module's tests, whose engine is one process."""
     conf = tmp_path / 'heat.conf'
     conf.write_text(ALONE)
@@ -194,9 +191,7 @@ def alone(
 
 
 @pytest.fixture(scope='session')
-def cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[base.Cloud]:
+def cloud(request, tmp_path_factory):
     """A cloud whose nine types are ours."""
     conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
     conf.write_text(CONF)
@@ -216,7 +211,7 @@ def cloud(
 
 
 @pytest.fixture(scope='session')
-def heats_own(request: pytest.FixtureRequest) -> Iterator[base.Cloud]:
+def heats_own(request):
     """A cloud with Heat's own classes."""
     yield from clouds(request, 'heats-own', plugin='none')
 
@@ -244,13 +239,13 @@ def _clean_stacks(cloud: base.Cloud) -> Iterator[base.Make]:
 
 
 @pytest.fixture
-def stacks(cloud: base.Cloud) -> Iterator[base.Make]:
+def stacks(cloud):
     """Makes stacks; deletes them, and holds that nothing stays behind."""
     yield from _clean_stacks(cloud)
 
 
 @pytest.fixture
-def folder(cloud: base.Cloud) -> Iterator[dict[str, str]]:
+def folder(cloud):
     """A container for servers' metadata; Heat would leave its own."""
     demo = cloud.session()
     assert demo.put('object-store', '/servers').ok
@@ -260,26 +255,26 @@ def folder(cloud: base.Cloud) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(params=['single', 'nested'])
-def members(request: pytest.FixtureRequest) -> str:
+def members(request):
     """Return what the members of a group are: its property of that name."""
     return str(request.param)
 
 
 @pytest.fixture(scope='module')
-def module_stacks(cloud: base.Cloud) -> Iterator[base.Make]:
+def module_stacks(cloud):
     """Makes stacks that all tests of a module look at."""
     yield from _clean_stacks(cloud)
 
 
 @pytest.fixture
-def heats_own_stacks(heats_own: base.Cloud) -> Iterator[base.Make]:
+def heats_own_stacks(heats_own):
     """Makes stacks with Heat's own classes.
 
     They go, or do not: the cloud does so in the end.
     """
     made: list[base.Stack] = []
 
-    def make(template: base.Template, **options: Any) -> base.Stack:
+    def make(template, **options):
         made.append(base.Stack(heats_own.session(), template, **options))
         return made[-1]
 
@@ -301,7 +296,7 @@ def heats_own_stacks(heats_own: base.Cloud) -> Iterator[base.Make]:
         ),
     ]
 )
-def either(request: pytest.FixtureRequest) -> tuple[base.Cloud, base.Make]:
+def either(request):
     """Return a cloud, and what makes stacks there: ours, then Heat's.
 
     With Heat's own classes the test has to fail.
@@ -313,35 +308,30 @@ def either(request: pytest.FixtureRequest) -> tuple[base.Cloud, base.Make]:
 
 
 @pytest.fixture(scope='module')
-def proxy(cloud: base.Cloud) -> Iterator[mistral_proxy.Proxy]:
+def proxy(cloud):
     """Stands before the cloud's Mistral."""
     with mistral_proxy.standing_before(cloud) as found:
         yield found
 
 
 @pytest.fixture
-def mistral(cloud: base.Cloud, proxy: mistral_proxy.Proxy) -> flows.Mistral:
+def mistral(cloud, proxy):
     """What the project has in Mistral, and how to let it fail."""
     return flows.Mistral(cloud, proxy)
 
 
 @pytest.fixture
-def made(mistral: flows.Mistral, stacks: base.Make) -> Iterator[base.Make]:
+def made(mistral, stacks):
     """Makes stacks and waits for them; in the end nothing is left."""
     before = mistral.left()
     found: list[base.Stack] = []
 
-    def make(
-        *args: Any, status: str = 'CREATE_COMPLETE', **options: Any
-    ) -> base.Stack:
+    def make(*args, status='CREATE_COMPLETE', **options):
         stack = stacks(*args, **options)
         found.append(stack)
         stack.wait(status)
         return stack
 
     yield make
-    for stack in found:
-        stack.delete()
-    for stack in found:
-        stack.wait('DELETE_COMPLETE')
+    base.purge(found)
     assert mistral.left() == before

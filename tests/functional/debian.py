@@ -5,7 +5,7 @@ Where nothing has to boot it serves as well as a virtual machine, and is there
 in a minute.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import contextlib
 import hashlib
 from importlib import machinery
@@ -64,9 +64,7 @@ class Host:
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
 
-    def run(
-        self, script: str, folder: str = '/root', user: str = 'root'
-    ) -> str:
+    def run(self, script, folder='/root', user='root'):
         """Run lines of bash up to the first that fails; return the output."""
         done = subprocess.run(
             self.command(script, folder, user),
@@ -80,9 +78,7 @@ class Host:
         assert done.returncode == 0, f'{script}\n{done.stdout}'
         return done.stdout
 
-    def command(
-        self, script: str, folder: str = '/root', user: str = 'root'
-    ) -> list[str]:
+    def command(self, script, folder='/root', user='root'):
         """Return the command that runs lines of bash; its folder is ours."""
         enter = ('unshare', '--mount', 'sh', '-euc', _ENTER, 'sh')
         return [*enter, user, folder, script]
@@ -103,9 +99,7 @@ class Host:
 
 
 @contextlib.contextmanager
-def host(
-    folder: pathlib.Path, suite: str, include: Sequence[str]
-) -> Iterator[Host]:
+def host(folder, suite, include):
     """Make one, with this source in `SOURCE`; it goes in the end.
 
     The test is skipped where the packages cannot be had.

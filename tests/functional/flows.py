@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of workflows share: a look into the real Mistral."""
 
+import json
+import pathlib
+from typing import Any
+
 import yaml
 
+from heat_plugins.mistral_actions import preinstalled
 from tests.functional import base
 from tests.functional import mistral_proxy
 
@@ -62,10 +67,7 @@ def template(definition=ECHO, **properties):
     return {
         'heat_template_version': '2021-04-16',
         'resources': {
-            'workflow': {
-                'type': 'OS::Mistral::Workflow',
-                'properties': given,
-            }
+            'workflow': {'type': 'OS::Mistral::Workflow', 'properties': given}
         },
         'outputs': {
             name: {'value': {'get_attr': ['workflow', name]}}
@@ -86,6 +88,109 @@ def example(name):
     return {**content, 'heat_template_version': '2021-04-16'}
 
 
+class Executions:
+    """Mistral, as a user of its API has it."""
+
+    def __init__(self, session: base.minicloud_client.Session) -> None:
+        self._session = session
+        # Those that a crash has left, which Mistral notices in five minutes.
+        self._left: set[str] = set()
+
+    def start(self, workflow: str, namespace: str = '', **given: Any) -> str:
+        self._left = {action['id'] for action in self._running()}
+        answer = self._session.post(
+            MISTRAL,
+            '/executions',
+            {
+                'workflow_name': workflow,
+                'workflow_namespace': namespace,
+                'input': given,
+            },
+        )
+        assert answer.ok, answer
+        return str(answer.json()['id'])
+
+    def show(self, execution: str) -> base.Template:
+        answer = self._session.get(MISTRAL, f'/executions/{execution}')
+        assert answer.ok, answer
+        found = dict(answer.json())
+        return {**found, 'output': json.loads(found['output'] or '{}')}
+
+    def end(self, execution: str, seconds: float = 150) -> base.Template:
+        """Wait until an execution has ended; return it."""
+
+        def ended() -> base.Template | None:
+            found = self.show(execution)
+            going = found['state'] in ('IDLE', 'RUNNING', 'DELAYED')
+            return None if going else found
+
+        found: base.Template = base.until(ended, seconds)
+        return found
+
+    def run(self, workflow: str, **given: Any) -> base.Template:
+        return self.end(self.start(workflow, **given))
+
+    def action(self, action: str, **given: Any) -> Any:
+        """Run an action by itself; return its result."""
+        answer = self._session.post(
+            MISTRAL,
+            '/action_executions',
+            {
+                'name': action,
+                'input': json.dumps(given),
+                'params': json.dumps({'save_result': True}),
+            },
+        )
+        assert answer.ok, answer
+        place = f'/action_executions/{answer.json()["id"]}'
+
+        def ended() -> base.Template | None:
+            found = self._session.get(MISTRAL, place).json()
+            return None if found['state'] == 'RUNNING' else dict(found)
+
+        return json.loads(base.until(ended)['output'])['result']
+
+    def hasten(self, *names: str, seconds: int) -> str:
+        """Publish workflows of ours with a short time limit for their steps.
+
+        :return: the namespace that they are in.
+        """
+        for path in preinstalled.paths():
+            file = pathlib.Path(path)
+            if file.stem in names:
+                text = file.read_text()
+                text = text.replace('+ 240', f'+ {seconds}')
+                publish(self._session, text, 'namespace=hastened')
+        return 'hastened'
+
+    def acts(self, action: str, phase: str = '') -> None:
+        """Wait until an executor runs an action, in a phase of its job."""
+        base.until(
+            lambda: any(
+                phase in str(running['input'])
+                for running in self._running(f'&name={action}')
+                if running['id'] not in self._left
+            ),
+            pause=0.2,
+        )
+
+    def _running(self, query: str = '') -> list[base.Template]:
+        """Return the actions that executors run, or ran as they died."""
+        place = f'/action_executions?state=RUNNING{query}'
+        answer = self._session.get(MISTRAL, place)
+        return list(answer.json()['action_executions'])
+
+    def stop(self, execution: str) -> None:
+        answer = self._session.put(
+            MISTRAL, f'/executions/{execution}', {'state': 'CANCELLED'}
+        )
+        assert answer.ok, answer
+
+    def names(self, kind: str) -> set[str]:
+        answer = self._session.get(MISTRAL, f'/{kind}')
+        return {one['name'] for one in answer.json()[kind]}
+
+
 class Mistral:
     """What the project has in Mistral, and how to let it fail.
 
@@ -98,8 +203,8 @@ class Mistral:
         self.failing = proxy.failing
         self._older = {one['id'] for one in self._rows('executions')}
 
-    def _rows(self, kind, path=''):
-        answer = self.session.get(MISTRAL, f'/{path or kind}')
+    def _rows(self, kind):
+        answer = self.session.get(MISTRAL, f'/{kind}')
         assert answer.ok, answer
         return answer.json()[kind]
 
@@ -107,11 +212,8 @@ class Mistral:
         return {one['name'] for one in self._rows('workflows')}
 
     def executions(self):
-        return [
-            one
-            for one in self._rows('executions')
-            if one['id'] not in self._older
-        ]
+        found = self._rows('executions')
+        return [one for one in found if one['id'] not in self._older]
 
     def states(self):
         """Return the state of each execution, by its id."""
@@ -119,17 +221,6 @@ class Mistral:
 
     def triggers(self):
         return self._rows('cron_triggers')
-
-    def actions(self):
-        """Return the ad-hoc actions of stacks."""
-        return [
-            one
-            for one in self._rows('actions')
-            if one['name'].startswith('stack')
-        ]
-
-    def environments(self):
-        return self._rows('environments')
 
     def definitions(self, stack):
         """Return the text of each workflow of a stack, by its name."""
@@ -144,49 +235,44 @@ class Mistral:
         return answer.json()['state'] if answer.ok else answer.status
 
     def set_state(self, execution_id, state):
-        answer = self.session.put(
-            MISTRAL, f'/executions/{execution_id}', {'state': state}
-        )
-        assert answer.ok, answer
+        path = f'/executions/{execution_id}'
+        assert self.session.put(MISTRAL, path, {'state': state}).ok
 
-    def make(self, text, query='', session=None):
-        answer = (session or self.session).post(
-            MISTRAL,
-            f'/workflows?{query}',
-            text.encode(),
-            headers={'Content-Type': 'text/plain'},
-        )
-        assert answer.ok, answer
+    def make(self, text):
+        publish(self.session, text)
 
     def run(self, name):
-        answer = self.session.post(
-            MISTRAL, '/executions', {'workflow_name': name}
-        )
+        body = {'workflow_name': name}
+        answer = self.session.post(MISTRAL, '/executions', body)
         assert answer.ok, answer
         return answer.json()['id']
 
     def left(self):
         """Return all that a test may leave behind."""
-        actions = [
+        found = [
             one['name']
-            for one in self._rows('actions')
-            if not one['is_system']
-        ]
-        others = [
-            one['name']
-            for kind in ('workbooks', 'cron_triggers', 'environments')
+            for kind in (
+                'workbooks',
+                'cron_triggers',
+                'environments',
+                'actions',
+            )
             for one in self._rows(kind)
+            if not one.get('is_system')
         ]
         executions = [one['id'] for one in self.executions()]
-        return sorted([*self.names(), *actions, *others, *executions])
+        return sorted([*self.names(), *found, *executions])
 
 
-def refusal(mistral, content):
-    """Return why Heat does not take a template."""
-    body = {'stack_name': 'refused', 'template': content}
-    answer = mistral.session.post('orchestration', '/stacks', body)
-    assert answer.status == 400, answer
-    return answer.json()['error']['message']
+def publish(session, text, query=''):
+    """Create workflows of a text; those of a namespace may be there."""
+    answer = session.post(
+        MISTRAL,
+        f'/workflows?{query}',
+        text.encode(),
+        headers={'Content-Type': 'text/plain'},
+    )
+    assert answer.ok or (query and answer.status == 409), answer
 
 
 def signalled(stack, resource='workflow', count=1):
@@ -219,13 +305,8 @@ def events(stack, resource='workflow'):
     ]
 
 
-def post(url, body=None, kind='application/json'):
-    """POST to a URL as any program would; the HTTP status."""
-    answer = base.rest.send(
-        'POST',
-        url,
-        body=b'' if body is None else body,
-        headers={'Content-Type': kind},
-    )
-    assert answer.ok, answer
-    return answer.status
+def post(url, body=b''):
+    """POST JSON to a URL as any program would; the HTTP status."""
+    status = base.post(url, body)
+    assert status < 400, status
+    return status

@@ -19,20 +19,18 @@ SERVICE = 'workflowv2'
 
 @dataclasses.dataclass
 class Fault:
-    """Requests that get a bad answer.
+    """Requests that are answered by 503.
 
     :ivar path: a regular expression for the path, query and all.
     :ivar times: so many of them.
     :ivar done: whether Mistral does what it is asked, and only the answer
         is lost.
-    :ivar status: of the answer; None for none at all.
     """
 
     method: str
     path: str
     times: int = 1
     done: bool = False
-    status: int | None = 503
 
     def fits(self, method: str, path: str) -> bool:
         if self.times and method == self.method and re.search(self.path, path):
@@ -66,11 +64,7 @@ class Proxy:
                 if fault is None or fault.done:
                     status, answer, kind = self._forward(body)
                 if fault is not None:
-                    if fault.status is None:
-                        self.close_connection = True
-                        return
-                    status = fault.status
-                    answer, kind = b'<html>no</html>', 'text/html'
+                    status, answer, kind = 503, b'<html>no</html>', 'text/html'
                 self.send_response(status)
                 self.send_header('Content-Type', kind)
                 if status != 204:

@@ -5,10 +5,8 @@ import contextlib
 import io
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import time
 from typing import Any
 from unittest import mock
 
@@ -103,9 +101,7 @@ def empty() -> Template:
     }
 
 
-def files(
-    nested: Template, steps: list[Template] | None = None
-) -> dict[str, Any]:
+def files(nested, steps=None):
     """Return the files of a plan, with what is to run after it."""
     return {
         'shop.yaml': root(),
@@ -129,22 +125,14 @@ def forget_validations(session: Any) -> None:
     """Delete the results of all validations of a project."""
     prefix = 'heat-plugins-validations'
     listed = session.get('object-store', f'?format=json&prefix={prefix}')
-    for container in [each['name'] for each in listed.json()]:
-        answer = session.get('object-store', f'/{container}?format=json')
-        for entry in answer.json() if answer.ok and answer.body else []:
-            session.delete('object-store', f'/{container}/{entry["name"]}')
-        session.delete('object-store', f'/{container}')
+    for each in listed.json():
+        base.delete_container(session, each['name'])
 
 
 class Plan:
     """A plan, as ``openstack deployment plan …`` works on it."""
 
-    def __init__(
-        self,
-        cloud: base.minicloud_client.Cloud,
-        folder: pathlib.Path,
-        name: str,
-    ) -> None:
+    def __init__(self, cloud, folder, name):
         self._cloud = cloud
         self._env = cloud.env()
         # Finds the real program, whose process is that of the command.
@@ -177,9 +165,7 @@ class Plan:
         self.said += output + errors
         return process.returncode, json.loads(output or 'null') or errors
 
-    def run(
-        self, command: str, *arguments: str, said: str = ''
-    ) -> tuple[int, str, str]:
+    def run(self, command, *arguments, said=''):
         """Run one in this process, which costs less than in its own.
 
         :param said: what it reads from its standard input.
@@ -217,19 +203,15 @@ class Plan:
 
     def stack(self) -> Template:
         """Return its stack."""
-        answer = self._cloud.session().get(
-            'orchestration', f'/stacks/{self.name}'
-        )
-        return dict(answer.json()['stack'])
+        return dict(self._heat().json()['stack'])
 
     def held(self, what: str) -> Any:
         """Return the template, environment or files of its stack."""
-        stack = f'/stacks/{self.name}/{self.stack()["id"]}'
-        return (
-            self._cloud.session()
-            .get('orchestration', f'{stack}/{what}')
-            .json()
-        )
+        return self._heat(f'/{self.stack()["id"]}/{what}').json()
+
+    def _heat(self, place: str = '') -> Any:
+        path = f'/stacks/{self.name}{place}'
+        return self._cloud.session().get('orchestration', path)
 
     @property
     def outputs(self) -> Template:
@@ -242,18 +224,12 @@ class Plan:
         """Wait for the nested stack that has the server; return its id."""
 
         def made() -> str | None:
-            answer = self._cloud.session().get(
-                'orchestration', f'/stacks/{self.name}/resources'
-            )
+            answer = self._heat('/resources')
             found = answer.json()['resources'] if answer.ok else []
-            return next(
-                (
-                    one['physical_resource_id']
-                    for one in found
-                    if one['resource_name'] == 'tier'
-                ),
-                None,
-            )
+            ids = {
+                e['resource_name']: e['physical_resource_id'] for e in found
+            }
+            return ids.get('tier')
 
         return str(base.until(made))
 
@@ -263,71 +239,24 @@ class Plan:
             f'{self.name}-server', stack=self.tier(), resource='server'
         )
 
-    def reaches(self, process: Any, line: str) -> None:
-        """Wait until a command that was begun has said something."""
-        for said in process.stderr:
-            self.said += said
-            if line in said:
-                return
-        raise AssertionError(self.said)
-
-    def lock(self) -> None:
-        """Lock it for a change that goes on."""
-        lock = {'version': 1, 'who': 'test', 'at': time.time()}
-        answer = self._cloud.session().post(
-            'workflowv2',
-            '/environments',
-            {
-                'name': f'plan-lock:{self.name}',
-                'variables': {'heat_plugins_plan_lock': lock},
-            },
-        )
-        assert answer.ok, answer
-
-    def release(self) -> None:
-        """Release its lock, whoever has it."""
-        place = f'/environments/plan-lock:{self.name}'
-        self._cloud.session().delete('workflowv2', place)
-
-    def locked(self) -> Template:
-        """Wait until it is locked for a change; return the lock."""
-        session = self._cloud.session()
-        place = f'/environments/plan-lock:{self.name}'
-        base.until(lambda: session.get('workflowv2', place).ok)
-        return dict(session.get('workflowv2', place).json())
-
-    def unlock(self) -> None:
-        """Let the lock of one who has died with it expire now."""
-        lock = self.locked()
-        values = json.loads(lock['variables'])
-        values['heat_plugins_plan_lock']['at'] = 0
-        answer = self._cloud.session().put(
-            'workflowv2',
-            '/environments',
-            {'name': lock['name'], 'variables': values},
-        )
-        assert answer.ok, answer
-
     def purge(self) -> None:
         """Delete its stack, and then the plan."""
-        session = self._cloud.session()
-        answer = session.get('orchestration', f'/stacks/{self.name}')
+        answer = self._heat()
         if answer.ok:
-            path = f'/stacks/{self.name}/{answer.json()["stack"]["id"]}'
-            session.delete('orchestration', path)
-            base.until(lambda: self._is_gone(path))
+            place = f'/{answer.json()["stack"]["id"]}'
+            path = f'/stacks/{self.name}{place}'
+            self._cloud.session().delete('orchestration', path)
+            base.until(lambda: self._is_gone(place))
         code, _, errors = self.run('delete')
         assert code == 0 or 'no plan' in errors, errors
 
-    def _is_gone(self, path: str) -> bool:
-        answer = self._cloud.session().get('orchestration', path)
+    def _is_gone(self, place: str) -> bool:
+        answer = self._heat(place)
         return (
             answer.status == 404
             or answer.json()['stack']['stack_status'] == 'DELETE_COMPLETE'
         )
 
-    def _arguments(
-        self, command: str, arguments: tuple[str, ...]
-    ) -> list[str]:
+    def _arguments(self, command, arguments):
         name = ['deployment', 'plan', *command.split(), self.name]
         return [*name, *arguments, '-f', 'json']

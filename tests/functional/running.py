@@ -2,7 +2,6 @@
 """What the tests of runs share: commands, the API, templates, and a gate."""
 
 import collections
-from collections.abc import Iterator, Mapping
 from concurrent import futures
 import contextlib
 import json
@@ -79,9 +78,7 @@ class Commands:
         return str(self('show', run_id)[1]['state'])
 
 
-def client(
-    cloud: base.Cloud, user: str = 'demo', project: str | None = None
-) -> runs.Runs:
+def client(cloud, user='demo', project=None):
     """Return the client of a user.
 
     :param project: its name; None for the user's own.
@@ -104,11 +101,7 @@ def states(user: runs.Runs, run_id: str) -> list[str]:
     return [each.state for each in user.targets(run_id)]
 
 
-def component(
-    scripts: Mapping[str, str],
-    inputs: Mapping[str, Any],
-    outputs: tuple[str, ...] = (),
-) -> Template:
+def component(scripts, inputs, outputs=()):
     """Return a component.
 
     :param scripts: by actions, such as ``CREATE UPDATE``.
@@ -161,12 +154,7 @@ def fleet(servers: int, script: str = GATED) -> Template:
 
 
 @contextlib.contextmanager
-def switched_on(
-    cloud: base.Cloud,
-    stack_names: list[str],
-    servers: int,
-    supervised: bool = False,
-) -> Iterator[None]:
+def switched_on(cloud, stack_names, servers, supervised=False):
     """Switch the servers of stacks on, several at a time."""
     agents = [
         cloud.agent(

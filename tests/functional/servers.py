@@ -2,6 +2,9 @@
 """Servers of a stack, and what they leave behind where one can see it."""
 
 import json
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 from tests.functional import base
@@ -9,13 +12,42 @@ from tests.functional import base
 # `base` has put it on the path.
 from minicloud_lib import agents  # isort: skip
 
+# In place of SSH: a shell on a machine, whose agents are installed outside of
+# its tree.
+_SSH = """
+trap 'echo "Failed: $BASH_COMMAND" >&2' ERR
+chroot() {{ shift; "$@"; }}
+export -f chroot
+ssh() {{
+    test "$1" = root@machine
+    PATH={agents}:$PATH DESTDIR={machine} bash -euc "$2"
+}}
+"""
 
-def agent(
-    cloud: base.Cloud,
-    stack: base.Stack,
-    server: str = 'server',
-    user: str = 'demo',
-) -> base.minicloud_client.Agent:
+
+def type_script(script, folder, env, machine=None):
+    """Type what a page has, in a shell; return what it prints.
+
+    :param machine: the tree that its commands reach by SSH.
+    """
+    if machine:
+        agents = pathlib.Path(sys.executable).parent
+        script = _SSH.format(agents=agents, machine=machine) + script
+    done = subprocess.run(
+        ['bash', '-eo', 'pipefail', '-c', script],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def agent(cloud, stack, server='server', user='demo'):
     """Return the real agent of a server, switched off."""
     return cloud.agent(
         f'{stack.name}-{server}', stack=stack.name, resource=server, user=user

@@ -71,15 +71,13 @@ def updated(stack, state='UPDATE_COMPLETE', **properties):
 
 
 def deleted(stack, mistral, trusts):
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     assert (mistral.triggers(), trusts.count()) == ([], 0)
 
 
 @pytest.mark.quick
 def test_a_trigger_fires_and_runs_out(tidy, stacks, mistral, trusts):
-    stack = stacks(template(pattern=flows.OFTEN, count=3))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(pattern=flows.OFTEN, count=3)).created()
     (trigger,) = mistral.triggers()
     base.until(lambda: mistral.triggers() == [], 30)
     assert stack.outputs == {
@@ -107,19 +105,21 @@ def test_a_trigger_fires_and_runs_out(tidy, stacks, mistral, trusts):
 def test_every_update_leaves_one_trigger_and_one_trust(
     tidy, stacks, mistral, trusts
 ):
-    stack = stacks(template(name='nightly'))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(name='nightly', count=7)).created()
+    # The former trigger comes back if Mistral refuses the new one.
+    past = {'pattern': None, 'first_time': '2020-01-01 00:00'}
+    updated(stack, 'UPDATE_FAILED', name='nightly', count=7, **past)
+    assert '1 minute in' in stack.reason
+    assert 'The former trigger has been created again' in stack.reason
+    (row,) = mistral.triggers()
+    assert (row['pattern'], row['remaining_executions']) == (flows.YEARLY, 7)
+    assert row['workflow_input'] == '{"text": "all"}'
+    assert trusts.count() == 1
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
+    other = {'name': 'tidy', 'input': {'text': 'little'}}
     for changed in (
         {'pattern': '0 0 2 1 *'},
-        {
-            'workflow': {
-                'name': 'tidy',
-                'input': {'text': 'little'},
-                'params': {'env': {'a': 1}},
-            },
-            'count': 7,
-        },
+        {'workflow': {**other, 'params': {'env': {'a': 1}}}, 'count': 8},
         {'name': 'daily', 'first_time': tomorrow.strftime('%Y-%m-%d %H:%M')},
     ):
         updated(stack, **{'name': 'nightly', **changed})
@@ -130,28 +130,9 @@ def test_every_update_leaves_one_trigger_and_one_trust(
     deleted(stack, mistral, trusts)
 
 
-@pytest.mark.quick
-def test_the_former_trigger_comes_back_if_mistral_refuses_the_new_one(
-    tidy, stacks, mistral, trusts
-):
-    stack = stacks(template(name='nightly', count=7))
-    stack.wait('CREATE_COMPLETE')
-    past = {'pattern': None, 'first_time': '2020-01-01 00:00'}
-    updated(stack, 'UPDATE_FAILED', name='nightly', count=7, **past)
-    assert '1 minute in' in stack.reason
-    assert 'The former trigger has been created again' in stack.reason
-    (row,) = mistral.triggers()
-    assert (row['pattern'], row['remaining_executions']) == (flows.YEARLY, 7)
-    assert row['workflow_input'] == '{"text": "all"}'
-    assert trusts.count() == 1
-    updated(stack, name='nightly', count=7)
-    deleted(stack, mistral, trusts)
-
-
 def test_the_example_does_what_it_says(stacks, mistral, trusts):
     text = (flows.EXAMPLES / 'nightly.yaml').read_text()
-    stack = stacks(text, pattern=flows.OFTEN, count=2)
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(text, pattern=flows.OFTEN, count=2).created()
     base.until(lambda: stack.outputs['remaining'] == 0)
 
     def inputs():
@@ -163,6 +144,5 @@ def test_the_example_does_what_it_says(stacks, mistral, trusts):
     # The trigger gives none: the workflow's default serves.
     assert inputs() == ['{"about": "last night"}'] * 2
     assert stack.outputs['upcoming'] == []
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     base.until(lambda: trusts.count() == 0)

@@ -3,8 +3,6 @@
 
 import pytest
 
-from tests.functional import base
-from tests.functional import conftest
 from tests.functional import flows
 
 WORKFLOWS = """\
@@ -65,8 +63,7 @@ def template(more=None, **properties):
 
 def deleted(stack, executions):
     """Delete a stack, and hold that no execution stays behind."""
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     assert executions() == []
 
 
@@ -75,16 +72,14 @@ def test_it_runs_on_create_on_a_changed_input_and_on_delete(
     stacks, executions
 ):
     actions = ['CREATE', 'UPDATE', 'DELETE']
-    stack = stacks(template(input={'what': 'one'}, actions=actions))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(input={'what': 'one'}, actions=actions)).created()
     assert stack.outputs == {
         'output': {'built': 'one', 'why': 'CREATE', 'where': 'nowhere'},
         'published': {'built': 'one', 'by': 'somebody'},
         'state': 'SUCCESS',
         'state_info': None,
     }
-    stack.update(template(input={'what': 'two'}, actions=actions))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template(input={'what': 'two'}, actions=actions))
     assert stack.outputs['output']['built'] == 'two'
     assert stack.outputs['output']['why'] == 'UPDATE'
     assert executions() == ['SUCCESS', 'SUCCESS']
@@ -101,9 +96,7 @@ def test_an_action_and_an_environment_of_the_stack(
                 'type': 'OS::Mistral::Action',
                 'properties': {
                     'base': 'std.echo',
-                    'base_input': {
-                        'output': f'{greeting} <% $.output %>',
-                    },
+                    'base_input': {'output': f'{greeting} <% $.output %>'},
                     'input': ['output'],
                 },
             },
@@ -119,22 +112,18 @@ def test_an_action_and_an_environment_of_the_stack(
             input={'what': 'world', 'act': {'get_resource': 'greet'}},
             # One that changes, so that the update runs it again.
             params={
-                'env': {
-                    'where': {'get_attr': ['env', 'variables', 'where']},
-                }
+                'env': {'where': {'get_attr': ['env', 'variables', 'where']}}
             },
         )
 
-    stack = stacks(whole('hello'))
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(whole('hello')).created()
     assert stack.outputs['output']['built'] == 'hello world'
     assert stack.outputs['output']['where'] == 'hello'
     names = {
         name: stack.resource(name)['physical_resource_id']
         for name in ('greet', 'env')
     }
-    stack.update(whole('goodbye'))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(whole('goodbye'))
     assert stack.outputs['output']['built'] == 'goodbye world'
     paths = {
         'greet': f'/actions/{names["greet"]}',
@@ -148,48 +137,10 @@ def test_an_action_and_an_environment_of_the_stack(
         assert mistral.session.get(flows.MISTRAL, path).status == 404
 
 
-def test_a_cancelled_or_deleted_stack_cancels_the_run(stacks, executions):
-    stack = stacks(template(workflow='wait'))
-    base.until(lambda: executions() == ['RUNNING'], 30)
-    stack.action(cancel_without_rollback=None)
-    base.until(lambda: executions() == ['CANCELLED'], 30)
-    deleted(stack, executions)
-    stack = stacks(template(workflow='wait'))
-    base.until(lambda: executions() == ['RUNNING'], 30)
-    deleted(stack, executions)
-
-
 def test_the_example_does_what_it_says(stacks, executions):
     text = (flows.EXAMPLES / 'execution.yaml').read_text()
-    stack = stacks(text)
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(text).created()
     assert stack.outputs == {'said': 'Good evening, world!', 'when': 'CREATE'}
-    stack.update(text, name='moon')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(text, name='moon')
     assert stack.outputs == {'said': 'Good evening, moon!', 'when': 'UPDATE'}
     deleted(stack, executions)
-
-
-@conftest.counted
-@pytest.mark.usefixtures('executions')
-def test_the_external_resource_of_heat_works_beside(stacks, cloud):
-    classes = cloud.resource_classes()
-    name = 'OS::Mistral::ExternalResource'
-    assert classes[name].startswith('heat.engine.')
-    stack = stacks(
-        {
-            'heat_template_version': '2021-04-16',
-            'resources': {
-                'it': {
-                    'type': name,
-                    'properties': {
-                        'actions': {'CREATE': {'workflow': 'external'}}
-                    },
-                }
-            },
-        }
-    )
-    stack.wait('CREATE_COMPLETE')
-    assert stack.resource('it')['physical_resource_id'] == 'outside'
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')

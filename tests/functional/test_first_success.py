@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page "First success" works with what a release has, without a clone."""
 
-from collections.abc import Iterator
 import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -17,22 +13,9 @@ from tests.unit import environments
 
 pytestmark = [conftest.signed_by_heat, conftest.trusted, pytest.mark.long]
 
-#: In place of SSH: a shell on the machine, whose agents are installed outside
-#: of its tree.
-SHELL = """\
-set -eo pipefail
-trap 'echo "Failed: $BASH_COMMAND" >&2' ERR
-chroot() {{ shift; "$@"; }}
-export -f chroot
-ssh() {{
-    test "$1" = root@machine
-    PATH={agents}:$PATH DESTDIR={machine} bash -euc "$2"
-}}
-"""
-
 
 @pytest.fixture(scope='module')
-def laptop(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def laptop(tmp_path_factory):
     """A folder with a release's files, and an environment in ``venv``."""
     folder = tmp_path_factory.mktemp('laptop')
     made = environments.Environment(folder / 'venv')
@@ -49,7 +32,7 @@ def laptop(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture
-def cleared(cloud: base.Cloud) -> Iterator[None]:
+def cleared(cloud):
     """Delete the page's stack, and the container that Heat leaves of it.
 
     A run that was cut short may have left them, too.
@@ -60,8 +43,8 @@ def cleared(cloud: base.Cloud) -> Iterator[None]:
     _clear(demo)
 
 
-def _clear(demo: base.minicloud_client.Session) -> None:
-    def stacks() -> base.Template:
+def _clear(demo):
+    def stacks():
         answer = demo.get('orchestration', '/stacks?name=first')
         return answer.json()['stacks']
 
@@ -74,32 +57,20 @@ def _clear(demo: base.minicloud_client.Session) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_every_command_of_the_page_works(
-    cloud: base.Cloud, laptop: pathlib.Path, cleared: None
-) -> None:
+def test_every_command_of_the_page_works(cloud, laptop, cleared):
     install, create, join, *rest = pages.blocks(pages.read('first-success'))
     machine = servers.machine(cloud, 'first-machine')
 
-    def typed(*blocks: str) -> str:
-        begin = SHELL.format(agents=f'{sys.prefix}/bin', machine=machine.path)
-        script = (begin + ''.join(blocks)).replace(
+    env = cloud.env()
+    env['PATH'] = f'{laptop}/venv/bin:{env["PATH"]}'
+    # All that the wheel needs is there.
+    env['PIP_NO_INDEX'] = '1'
+
+    def typed(*blocks):
+        script = ''.join(blocks).replace(
             '/opt/heat-plugins', f'{laptop}/machine'
         )
-        env = cloud.env()
-        env['PATH'] = f'{laptop}/venv/bin:{env["PATH"]}'
-        # All that the wheel needs is there.
-        env['PIP_NO_INDEX'] = '1'
-        done = subprocess.run(
-            ['bash', '-c', script],
-            cwd=laptop,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        return servers.type_script(script, laptop, env, machine.path)
 
     where = typed(
         install, 'python -c "import heat_plugins as p; print(p.__file__)"\n'

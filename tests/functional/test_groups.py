@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of both kinds: one resource, or a nested stack."""
 
-from collections.abc import Iterator
 import contextlib
-from typing import Any
 
 import pytest
 
@@ -15,19 +13,17 @@ NAMES = ('one', 'two', 'three')
 
 ALL = ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
 
-Make = base.Make
 
-
-def template(names: Any = NAMES, **properties: Any) -> base.Template:
+def template(**properties):
     """Return a group with some servers, each of which greets."""
     whole = base.software(deployments=0)
     server = whole['resources'].pop('server')
     whole['resources']['config'].pop('depends_on')
-    whole['resources'] |= dict.fromkeys(names, server)
+    whole['resources'] |= dict.fromkeys(NAMES, server)
     whole['resources']['group'] = {
         'type': 'OS::Heat::SoftwareDeploymentGroup',
         'properties': {
-            'servers': {name: {'get_resource': name} for name in names},
+            'servers': {name: {'get_resource': name} for name in NAMES},
             'config': {'get_resource': 'config'},
             'signal_transport': 'TEMP_URL_POLL',
             'input_values': {'who': {'get_param': 'who'}},
@@ -43,7 +39,7 @@ def template(names: Any = NAMES, **properties: Any) -> base.Template:
 
 
 @contextlib.contextmanager
-def agents(cloud: Any, stack: base.Stack) -> Iterator[None]:
+def agents(cloud, stack):
     """Be the agents of all servers of a stack."""
     with contextlib.ExitStack() as running:
         for name in NAMES:
@@ -54,16 +50,15 @@ def agents(cloud: Any, stack: base.Stack) -> Iterator[None]:
 class Servers:
     """Servers that the test answers for: no agent runs anything."""
 
-    def __init__(self, stack: base.Stack, names: Any = NAMES) -> None:
+    def __init__(self, stack):
         self._stack = stack
-        self._names = names
         #: The configs that were answered, by member.
-        self.ran: dict[str, list[str]] = {name: [] for name in names}
+        self.ran = {name: [] for name in NAMES}
 
-    def configs(self, action: str) -> dict[str, base.Template]:
+    def configs(self, action):
         """Return what servers must run for an action, unless answered."""
         found = {}
-        for name in self._names:
+        for name in NAMES:
             for config in self._stack.metadata(name):
                 inputs = {
                     one['name']: one['value'] for one in config['inputs']
@@ -73,16 +68,16 @@ class Servers:
                     found[name] = config
         return found
 
-    def waiting(self, action: str, count: int) -> dict[str, base.Template]:
+    def waiting(self, action, count):
         """Wait until `count` servers have an action; return their configs."""
 
-        def found() -> dict[str, base.Template] | None:
+        def found():
             configs = self.configs(action)
             return configs if len(configs) == count else None
 
         return dict(base.until(found, 120))
 
-    def answer(self, action: str, count: int, **bodies: bytes) -> None:
+    def answer(self, action, count, **bodies):
         """Answer for `count` servers; with success where there is no body."""
         for name, config in self.waiting(action, count).items():
             body = bodies.get(name, servers.body(greeting=f'hello {name}'))
@@ -93,9 +88,10 @@ class Servers:
 BAD = servers.body(deploy_status_code=1, deploy_stderr='boom')
 
 
+@pytest.mark.long
 @conftest.single_is_quick
 @pytest.mark.timeout(300)
-def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
+def test_servers_come_and_go(cloud, stacks, members):
     whole = template(actions=['CREATE', 'UPDATE', 'DELETE'], members=members)
     stack = stacks(whole)
     with agents(cloud, stack):
@@ -105,41 +101,17 @@ def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
         states = stack.outputs['members']
         assert {one['status'] for one in states.values()} == {'COMPLETE'}
         del whole['resources']['group']['properties']['servers']['one']
-        stack.update(whole, who='moon')
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(whole, who='moon')
         assert stack.outputs['greeting'] == dict.fromkeys(
             NAMES[1:], 'hello moon'
         )
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
 
 
+@pytest.mark.long
 @conftest.single_is_quick
 @pytest.mark.timeout(300)
-def test_a_group_keeps_its_kind_until_its_template_names_the_other(
-    stacks: Make, members: str
-) -> None:
-    whole = template(signal_transport='NO_SIGNAL', members=members)
-    stack = stacks(whole)
-    stack.wait('CREATE_COMPLETE')
-    before = stack.resource('group')['physical_resource_id']
-    properties = whole['resources']['group']['properties']
-    del properties['members']
-    stack.update(whole, who='moon')
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.resource('group')['physical_resource_id'] == before
-    other = {'single': 'nested', 'nested': 'single'}[members]
-    properties['members'] = other
-    assert 'group' in stack.preview(whole, who='moon')['replaced']
-    stack.update(whole, who='moon')
-    stack.wait('UPDATE_COMPLETE')
-    assert stack.resource('group')['physical_resource_id'] != before
-    assert bool(stack.members('group')) == (other == 'nested')
-
-
-@pytest.mark.quick
-@pytest.mark.timeout(300)
-def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
+def test_the_whole_life_of_a_group(stacks, members):
     whole = template(actions=ALL, members=members)
     stack = stacks(whole)
     fleet = Servers(stack)
@@ -164,7 +136,7 @@ def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
     before = ids(fleet.waiting('UPDATE', 3))
     stack.action(cancel_update=None)
 
-    def back() -> bool:
+    def back():
         found = fleet.configs('UPDATE')
         return len(found) == 3 and not before & ids(found)
 
@@ -186,16 +158,15 @@ def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
     stack.wait('DELETE_COMPLETE')
 
 
-@pytest.mark.quick
-def test_what_was_abandoned_is_adopted(stacks: Make, members: str) -> None:
+@conftest.single_is_quick
+def test_what_was_abandoned_is_adopted(stacks, members):
     apart = template()
     del apart['resources']['group'], apart['resources']['config']
     # Heat itself cannot delete a server that it has adopted.
     apart['outputs'] = {
         name: {'value': {'get_resource': name}} for name in NAMES
     }
-    home = stacks(apart)
-    home.wait('CREATE_COMPLETE')
+    home = stacks(apart).created()
     whole = template(members=members)
     for name in NAMES:
         del whole['resources'][name]
@@ -214,33 +185,41 @@ def test_what_was_abandoned_is_adopted(stacks: Make, members: str) -> None:
     }
 
 
-def ids(found: dict[str, base.Template]) -> set[str]:
+def ids(found):
     return {config['id'] for config in found.values()}
 
 
 @conftest.single_is_quick
 @pytest.mark.timeout(300)
-def test_what_is_marked_unhealthy_runs_again_in_place(
-    stacks: Make, members: str
-) -> None:
+def test_a_group_marked_unhealthy_runs_again_and_keeps_its_kind(
+    stacks, members
+):
     whole = template(signal_transport='NO_SIGNAL', members=members)
-    stack = stacks(whole)
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(whole).created()
 
-    def given() -> dict[str, base.Template]:
+    def given():
         return {name: stack.metadata(name)[-1] for name in NAMES}
 
-    kept = stack.resource('group')['physical_resource_id']
-    before = given()
+    def kept():
+        return str(stack.resource('group')['physical_resource_id'])
+
+    made, before = kept(), given()
     stack.mark('group')
-    stack.update(whole)
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(whole)
     after = given()
     actions = {base.value(one, 'deploy_action') for one in after.values()}
     assert actions == {'UPDATE'}
     assert not ids(before) & ids(after)
-    assert stack.resource('group')['physical_resource_id'] == kept
     # Once.
-    stack.update(whole)
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(whole)
     assert ids(given()) == ids(after)
+    # Until the template names the other kind.
+    properties = whole['resources']['group']['properties']
+    del properties['members']
+    stack.updated(whole, who='moon')
+    assert kept() == made
+    properties['members'] = {'single': 'nested', 'nested': 'single'}[members]
+    assert 'group' in stack.preview(whole, who='moon')['replaced']
+    stack.updated(whole, who='moon')
+    assert kept() != made
+    assert bool(stack.members('group')) == (members == 'single')

@@ -5,10 +5,8 @@
 rest: what a server does with the add-on.
 """
 
-from collections.abc import Iterator
 import fnmatch
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -31,7 +29,7 @@ _PACKAGES = base.ROOT / 'contrib/agent/packages'
 
 
 @pytest.fixture(scope='module')
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian.Host]:
+def host(tmp_path_factory):
     """A host with what an add-on for servers takes."""
     include = ('ansible-core', 'lintian', 'sudo', 'systemd')
     folder = tmp_path_factory.mktemp('host')
@@ -39,7 +37,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian.Host]:
         yield found
 
 
-def test_a_laptop_needs_no_heat(host: debian.Host) -> None:
+def test_a_laptop_needs_no_heat(host):
     (typed,) = pages.blocks(pages.read('install', 'A laptop'))
     _, install = typed.splitlines()
     shutil.copy(environments.wheel(), host.path / debian.SOURCE[1:])
@@ -59,9 +57,7 @@ def test_a_laptop_needs_no_heat(host: debian.Host) -> None:
     assert 'this one has no Heat' in said.splitlines()[-1]
 
 
-def test_each_way_to_the_add_on_installs_the_same(
-    host: debian.Host, tmp_path: pathlib.Path
-) -> None:
+def test_each_way_to_the_add_on_installs_the_same(host, tmp_path):
     agent = base.ROOT / 'contrib/agent'
     root = host.path / 'root'
     subprocess.run([_PACKAGES, root, sys.executable], check=True)
@@ -103,9 +99,7 @@ def test_each_way_to_the_add_on_installs_the_same(
         )
 
 
-def test_lintian_has_no_error_in_the_packages(
-    host: debian.Host, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lintian_has_no_error_in_the_packages(host, tmp_path, monkeypatch):
     # As the page on releases has it: without an address there is one.
     monkeypatch.setenv('DEBEMAIL', 'you@example.org')
     folder = host.path / 'root/packages'
@@ -115,7 +109,7 @@ def test_lintian_has_no_error_in_the_packages(
     host.run('test $(ls *.deb | wc -l) = 2; lintian *.deb', '/root/packages')
 
 
-def add_on(root: pathlib.Path) -> dict[str, tuple[int, bytes]]:
+def add_on(root):
     """Return the modes and contents of the add-on's files."""
     found = {}
     for path in [*(root / 'etc').rglob('*'), *(root / 'usr').rglob('*')]:

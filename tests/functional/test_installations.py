@@ -5,7 +5,7 @@ A host of each kind is a chroot. Its own Heat uses a mini cloud's Keystone and
 Swift, and its servers are real agents.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import importlib.metadata
@@ -130,18 +130,18 @@ class Site:
     host: debian.Host
     heat: heat_host.Heat
 
-    def type(self, commands: str) -> str:
+    def type(self, commands):
         """Type what a page has; systemd's part is played here."""
         said = self.host.run(commands, debian.SOURCE)
         if 'systemctl restart heat-engine' in commands:
             self.heat.restart_engine()
         return said
 
-    def as_heat(self, command: str) -> str:
+    def as_heat(self, command):
         """Run a program of heat-engine's environment as its user."""
         return self.host.run(f'{self.lane.programs}/{command}', '/', 'heat')
 
-    def classes(self) -> dict[str, str]:
+    def classes(self):
         """Return the classes of our types that heat-engine loads."""
         probe = pathlib.Path(environments.PROBE)
         shutil.copy(probe, self.host.path / 'tmp/probe.py')
@@ -154,7 +154,7 @@ class Site:
         found = json.loads(said)['classes']
         return {name: found[name] for name in OURS if name in found}
 
-    def waiting(self) -> str:
+    def waiting(self):
         """Return what heat-plugins-status says of deployments that wait."""
         said = self.as_heat(
             'heat-plugins-status upgrade check --json 2>/dev/null || :'
@@ -164,7 +164,7 @@ class Site:
         }
         return str(checks['Waiting deployments'])
 
-    def features(self) -> dict[str, bool | None]:
+    def features(self):
         """Return what heat-plugins-status says works here."""
         login = ' '.join(
             f'{name}={shlex.quote(value)}'
@@ -179,14 +179,14 @@ class Site:
         )
         return {one['name']: one['works'] for one in json.loads(said)}
 
-    def traces(self) -> set[str]:
+    def traces(self):
         """Return what a removal restores: configuration, packages, files."""
         conf = (self.host.path / heat_host.CONF).read_text()
         packages = self.host.run(self.lane.packages)
         return {*(conf + packages + self.host.run(_FILES)).splitlines()}
 
     @property
-    def has_ours(self) -> bool:
+    def has_ours(self):
         """Whether the engine that runs has our types; the page's check."""
         shown = self.heat.cloud.session().get(
             'orchestration', '/resource_types/OS::Heat::SoftwareDeployment'
@@ -196,11 +196,9 @@ class Site:
 
 
 @pytest.fixture(params=[pytest.param(lane, id=n) for n, lane in LANES.items()])
-def site(
-    request: pytest.FixtureRequest, tmp_path: pathlib.Path
-) -> Iterator[Site]:
+def site(request, tmp_path):
     """A host with Heat as it comes, and the files of a release."""
-    lane: Lane = request.param
+    lane = request.param
     include = (*lane.include, *heat_host.PACKAGES)
     made = contextlib.contextmanager(conftest.clouds)
     with (
@@ -219,7 +217,7 @@ def site(
 
 
 @contextlib.contextmanager
-def installed(site: Site) -> Iterator[int]:
+def installed(site):
     """Install heat-plugins, and remove it, as the pages say.
 
     Yields how many commands were typed.
@@ -249,13 +247,13 @@ def installed(site: Site) -> Iterator[int]:
     site.heat.restart_engine()
 
 
-def test_from_the_installation_to_the_removal(site: Site) -> None:
+def test_from_the_installation_to_the_removal(site):
     template = base.software(
         signal_transport='TEMP_URL_SIGNAL',
         server={'software_config_transport': site.lane.transport},
     )
 
-    def make(name: str) -> base.Stack:
+    def make(name):
         return base.Stack(site.heat.cloud.session(), template, name=name)
 
     before = site.traces()

@@ -15,7 +15,7 @@ import pytest
 
 from tests.functional import base
 from tests.functional import conftest
-from tests.functional import executions
+from tests.functional import flows
 from tests.functional import running
 
 STACKS = ['blue', 'green']
@@ -72,7 +72,7 @@ def _by_command(alone: base.Cloud, journal: running.Journal) -> str:
 
 def _by_workflow(alone: base.Cloud, journal: running.Journal) -> str:
     """Start one with failures by a workflow, without which it ends."""
-    executions.Mistral(alone.session()).start(
+    flows.Executions(alone.session()).start(
         'software_deployment.run',
         action='BACKUP',
         stacks=STACKS,

@@ -6,28 +6,22 @@ import copy
 import pytest
 
 from tests.functional import base
+from tests.functional import running
 from tests.functional import servers
 
-COMPONENT = {
-    'type': 'OS::Heat::SoftwareComponent',
-    'properties': {
-        'inputs': [{'name': 'who'}],
-        'outputs': [{'name': 'greeting'}],
-        'configs': [
-            {
-                'actions': [action],
-                'tool': 'script',
-                'config': f'#!/bin/sh\necho {verb} $who | tee {verb}\n',
-            }
-            for action, verb in {
-                'CREATE': 'install',
-                'UPDATE': 'upgrade',
-                'DELETE': 'remove',
-                'BACKUP': 'save',
-            }.items()
-        ],
+COMPONENT = running.component(
+    {
+        action: f'#!/bin/sh\necho {verb} $who | tee {verb}\n'
+        for action, verb in {
+            'CREATE': 'install',
+            'UPDATE': 'upgrade',
+            'DELETE': 'remove',
+            'BACKUP': 'save',
+        }.items()
     },
-}
+    {'who': ''},
+    ('greeting',),
+)
 
 
 @pytest.mark.quick
@@ -52,8 +46,7 @@ def test_agent_signals_every_action(cloud, stacks):
         assert outputs('SUSPEND') == ['hello moon', 'SUSPEND for moon\n']
         stack.action(resume=None)
         assert outputs('RESUME') == ['hello moon', 'RESUME for moon\n']
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
     puts = servers.signals(cloud, stack)
     assert [one['status'] for one in puts] == [201] * 5
     assert not any(one['token'] for one in puts)
@@ -71,8 +64,7 @@ def test_component_runs_what_it_has_for_each_action(cloud, stacks):
         assert found == 'install world\n'
         shown = stack.resource('config', 'actions')['attributes']
         assert shown['actions'] == ['CREATE', 'UPDATE', 'DELETE', 'BACKUP']
-        stack.update(template, who='moon')
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(template, who='moon')
         found = stack.outputs['deployment_deploy_stdout']
         assert found == 'upgrade moon\n'
         # There is nothing to run, and nothing to wait for.
@@ -80,8 +72,7 @@ def test_component_runs_what_it_has_for_each_action(cloud, stacks):
         stack.wait('SUSPEND_COMPLETE')
         stack.action(resume=None)
         stack.wait('RESUME_COMPLETE')
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
     assert len(servers.signals(cloud, stack)) == 3
     ran = {path.name for path in (agent.path / 'var/script').iterdir()}
     assert {'install', 'upgrade', 'remove'} <= ran
@@ -91,9 +82,7 @@ def test_component_runs_what_it_has_for_each_action(cloud, stacks):
 @pytest.fixture
 def member(cloud):
     """A session of one more member of the project."""
-    admin, demo, other = (
-        cloud.session(user) for user in ('admin', 'demo', 'other')
-    )
+    admin, demo, other = map(cloud.session, ('admin', 'demo', 'other'))
     granted = []
     for name in ('member', 'heat_stack_owner'):
         roles = admin.get('identity', f'/roles?name={name}').json()['roles']
@@ -102,23 +91,12 @@ def member(cloud):
             f'/roles/{roles[0]["id"]}'
         )
         assert admin.put('identity', granted[-1]).ok
-    answer = other.post(
-        'identity',
-        '/auth/tokens',
-        {
-            'auth': {
-                'identity': {
-                    'methods': ['token'],
-                    'token': {'id': other.token},
-                },
-                'scope': {'project': {'id': demo.project_id}},
-            }
-        },
-    )
-    assert answer.ok, answer
+    user = {'id': other.user_id, 'password': cloud.env('other')['OS_PASSWORD']}
     found = copy.copy(demo)
     found._client = copy.copy(demo._client)
-    found._client.token = answer.headers['X-Subject-Token']
+    found._client.token = base.token(
+        admin.endpoint('identity'), user, demo.project_id
+    )
     yield found
     for path in granted:
         assert admin.delete('identity', path).ok
@@ -143,43 +121,40 @@ def test_stack_goes_on_with_the_credentials_of_who_updates_it(
 
 
 @pytest.mark.quick
-def test_failed_update_is_repeated_in_place_without_a_change(cloud, stacks):
+def test_check_and_updates_repeat_in_place_what_is_gone_or_failed(
+    cloud, stacks
+):
     template = base.software()
     stack = stacks(template)
     created = stack.waiting()
     assert created.put(servers.body()) == 201
     stack.wait('CREATE_COMPLETE')
+    # A check runs nothing, and notices what is gone.
+    stack.action(check=None)
+    stack.wait('CHECK_COMPLETE')
+    assert stack.deployment().config == created.config
+    assert stack.deployment().status == 'COMPLETE'
+    path = f'/software_deployments/{created.id}'
+    assert cloud.session().delete('orchestration', path).ok
+    stack.action(check=None)
+    base.until(lambda: stack.status == 'CHECK_FAILED')
+    assert f'Deployment {created.id} no longer exists' in stack.reason
+    stack.update(template)
+    again = stack.waiting(action='UPDATE')
+    assert again.put(servers.body()) == 201
+    stack.wait('UPDATE_COMPLETE')
+    stack.action(check=None)
+    stack.wait('CHECK_COMPLETE')
+    # A failed update is repeated without a change.
     stack.update(template, who='moon')
     failing = stack.waiting(action='UPDATE')
     assert failing.put(servers.body(deploy_status_code=7)) == 201
     stack.wait('UPDATE_FAILED')
     assert 'exit status (deploy_status_code) is 7' in stack.reason
     stack.update(template, who='moon')
-    again = stack.waiting(action='UPDATE')
-    assert again.id == created.id
-    assert again.config['id'] != failing.config['id']
+    repeated = stack.waiting(action='UPDATE')
+    assert repeated.id == again.id
+    assert repeated.config['id'] != failing.config['id']
     with servers.agent(cloud, stack):
         stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'hello moon'
-
-
-@pytest.mark.quick
-def test_check_runs_nothing_and_notices_what_is_gone(cloud, stacks):
-    stack = stacks(base.software())
-    waiting = stack.waiting()
-    assert waiting.put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
-    assert stack.deployment().config == waiting.config
-    assert stack.deployment().status == 'COMPLETE'
-    path = f'/software_deployments/{waiting.id}'
-    assert cloud.session().delete('orchestration', path).ok
-    stack.action(check=None)
-    base.until(lambda: stack.status == 'CHECK_FAILED')
-    assert f'Deployment {waiting.id} no longer exists' in stack.reason
-    stack.update(base.software())
-    assert stack.waiting(action='UPDATE').put(servers.body()) == 201
-    stack.wait('UPDATE_COMPLETE')
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that are followed, and stopped, on servers with the add-on."""
 
-from collections.abc import Iterator
 import hashlib
 import pathlib
-import subprocess
 import time
-from typing import Any
 import uuid
 
 import pytest
@@ -18,8 +15,6 @@ from tests.functional import running
 from tests.functional import servers
 from tests.functional import test_on_call
 from tests.functional import test_supervisor
-
-Template = base.Template
 
 SECRET = 'open-sesame-of-today'
 
@@ -58,7 +53,7 @@ _SCRIPTS = {
 _PAGE = base.ROOT / 'doc/source/running-actions.rst'
 
 
-def template(**properties: Any) -> Template:
+def template(**properties):
     inputs = {'password': '', 'pieces': 1, 'rest': 0}
     config = running.component(_SCRIPTS, inputs)
     found = base.software(
@@ -74,7 +69,7 @@ def template(**properties: Any) -> Template:
     return found
 
 
-def expected(pieces: int) -> bytes:
+def expected(pieces):
     """Return what BYTES writes."""
     seed, found = b'x', b''
     for _ in range(pieces):
@@ -86,15 +81,13 @@ def expected(pieces: int) -> bytes:
 class Commands(running.Commands):
     """``openstack software deployment run …``, on one stack."""
 
-    def __init__(self, cloud: base.Cloud, stack: base.Stack) -> None:
+    def __init__(self, cloud, stack):
         super().__init__(cloud)
         self.on = ('--stack', stack.name)
 
 
 @pytest.fixture(scope='module')
-def supervised(
-    cloud: base.Cloud, module_stacks: Any
-) -> Iterator[tuple[base.Stack, base.minicloud_client.Agent]]:
+def supervised(cloud, module_stacks):
     stack = module_stacks(template(), name='shop')
     with test_supervisor.supervised(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
@@ -102,14 +95,11 @@ def supervised(
 
 
 @pytest.fixture
-def commands(
-    cloud: base.Cloud,
-    supervised: tuple[base.Stack, base.minicloud_client.Agent],
-) -> Commands:
+def commands(cloud, supervised):
     return Commands(cloud, supervised[0])
 
 
-def alive(*words: str) -> list[str]:
+def alive(*words):
     """Return the processes that have one of these command lines."""
     found = []
     for file in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
@@ -124,11 +114,11 @@ def alive(*words: str) -> list[str]:
 
 @pytest.mark.quick
 @pytest.mark.timeout(240)
-def test_a_run_is_followed_while_it_goes_on(commands: Commands) -> None:
+def test_a_run_is_followed_while_it_goes_on(commands):
     began = time.monotonic()
     words = 'start', 'TALK', *commands.on, '--follow'
     process = commands.begin(*words)
-    seen: dict[str, float] = {}
+    seen = {}
     assert process.stderr is not None
     said = ''
     for line in process.stderr:
@@ -146,10 +136,8 @@ def test_a_run_is_followed_while_it_goes_on(commands: Commands) -> None:
 
 @pytest.mark.timeout(240)
 def test_what_is_shown_is_what_was_printed_also_after_faults(
-    cloud: base.Cloud,
-    commands: Commands,
-    supervised: tuple[base.Stack, base.minicloud_client.Agent],
-) -> None:
+    cloud, commands, supervised
+):
     stack = supervised[0]
     path = f'{servers.container(stack)}/runs/logs/.*'
     run = commands.start(
@@ -175,7 +163,7 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
 
 
 @pytest.mark.timeout(240)
-def test_a_cancel_stops_what_runs(commands: Commands) -> None:
+def test_a_cancel_stops_what_runs(commands):
     for action, told in (('DAEMON', 'stopped'), ('STUBBORN', 'by force')):
         run = commands.start(action, *commands.on)
         base.until(lambda run=run: commands.state(run) == 'running')
@@ -194,9 +182,7 @@ def test_a_cancel_stops_what_runs(commands: Commands) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_a_cancelled_stack_action_stops_its_scripts(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
+def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
     found = base.software(script='#!/bin/sh\n$who\n')
     resources = found['resources']
     resources['other'] = resources['server']
@@ -226,10 +212,9 @@ def test_a_cancelled_stack_action_stops_its_scripts(
         stack.wait('CREATE_FAILED')
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
-def test_other_agents_report_at_the_end_and_are_not_stopped(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
+def test_other_agents_report_at_the_end_and_are_not_stopped(cloud, stacks):
     stack = stacks(template())
     commands = Commands(cloud, stack)
     with servers.agent(cloud, stack) as agent:
@@ -245,10 +230,9 @@ def test_other_agents_report_at_the_end_and_are_not_stopped(
         assert code == 6, found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
-def test_the_page_says_what_the_commands_print(
-    cloud: base.Cloud, commands: Commands
-) -> None:
+def test_the_page_says_what_the_commands_print(cloud, commands):
     text = _PAGE.read_text()
     section = text.partition('\nFollow it, stop it\n')[2]
     section = section.partition('\nAfterwards\n')[0]
@@ -264,33 +248,22 @@ def test_the_page_says_what_the_commands_print(
     assert typed == section.count('\n   $ ') == 3
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
-def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(
-    cloud: base.Cloud, tmp_path: pathlib.Path
-) -> None:
+def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
     typed = ''.join(pages.blocks(pages.readme('A BACKUP of your own')))
     assert typed.count('BACKUP') == 2
 
-    def run(script: str) -> str:
-        done = subprocess.run(
-            ['bash', '-ec', script],
-            cwd=tmp_path,
-            env=cloud.env(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
-
+    env = cloud.env()
     try:
-        said = run(typed)
+        said = servers.type_script(typed, tmp_path, env)
     finally:
-        run(
+        servers.type_script(
             'openstack stack delete --yes --wait mine; '
-            'minicloud agent stop mine --remove'
+            'minicloud agent stop mine --remove',
+            tmp_path,
+            env,
         )
     live, ended, other = said.partition(': complete after ')
     assert ended, said
@@ -300,11 +273,10 @@ def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(
     assert ': complete after ' in other
 
 
+@pytest.mark.long
 @conftest.signed_by_heat
 @pytest.mark.timeout(300)
-def test_a_quick_server_begins_at_once(
-    cloud: base.Cloud, stacks: base.Make, folder: dict[str, str]
-) -> None:
+def test_a_quick_server_begins_at_once(cloud, stacks, folder):
     server = {
         'software_config_transport': 'POLL_TEMP_URL',
         'deployment_swift_data': folder,
@@ -318,14 +290,14 @@ def test_a_quick_server_begins_at_once(
         stack=stack.name,
         resource='server',
         supervised=True,
-        interval=30,
+        interval=20,
     )
     with agent:
         stack.wait('CREATE_COMPLETE')
         # Until os-collect-config has gone back to its own pace.
-        time.sleep(40)
+        time.sleep(25)
         delays = []
-        for _ in range(4):
+        for _ in range(3):
             before = time.time()
             run = commands.start('CLOCK', *commands.on)
             given = time.time()

@@ -5,10 +5,9 @@ import json
 import pathlib
 
 import pytest
-import yaml
 
 from tests.functional import base
-from tests.functional import executions
+from tests.functional import flows
 from tests.functional import servers
 
 EXAMPLE = base.ROOT / 'contrib/examples/workflows/backup.yaml'
@@ -17,14 +16,10 @@ EXAMPLE = base.ROOT / 'contrib/examples/workflows/backup.yaml'
 OFTEN = '* * * * * */15'
 YEARLY = '0 0 1 1 *'
 
-Template = base.Template
 
-
-def template() -> Template:
+def template():
     """Return the example, with an action that fails."""
-    found: Template = yaml.safe_load(EXAMPLE.read_text())
-    # YAML reads a date there, which JSON does not know.
-    found['heat_template_version'] = str(found['heat_template_version'])
+    found = flows.example('backup')
     found['resources']['notes']['properties']['configs'].append(
         {
             'actions': ['FAILOVER'],
@@ -36,12 +31,12 @@ def template() -> Template:
 
 
 @pytest.fixture(scope='module')
-def mistral(cloud: base.Cloud) -> executions.Mistral:
-    return executions.Mistral(cloud.session())
+def mistral(cloud):
+    return flows.Executions(cloud.session())
 
 
 @pytest.fixture(scope='module')
-def stack(cloud: base.Cloud, module_stacks: base.Make) -> base.Stack:
+def stack(cloud, module_stacks):
     """A stack whose server has done CREATE, and is switched off then."""
     found = module_stacks(template(), name='diary', pattern=YEARLY)
     with servers.agent(cloud, found):
@@ -49,7 +44,7 @@ def stack(cloud: base.Cloud, module_stacks: base.Make) -> base.Stack:
     return found
 
 
-def trusts(cloud: base.Cloud) -> set[str]:
+def trusts(cloud):
     demo = cloud.session('demo')
     answer = demo.get(
         'identity', f'/OS-TRUST/trusts?trustor_user_id={demo.user_id}'
@@ -58,9 +53,9 @@ def trusts(cloud: base.Cloud) -> set[str]:
 
 
 def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
-    cloud: base.Cloud, stacks: base.Make, mistral: executions.Mistral
-) -> None:
-    def made() -> tuple[set[str], ...]:
+    cloud, stacks, mistral
+):
+    def made():
         return (
             mistral.names('workflows'),
             mistral.names('cron_triggers'),
@@ -73,7 +68,7 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
     with servers.agent(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
 
-        def nights() -> list[Template]:
+        def nights():
             return [
                 one
                 for one in stack.outputs['nights']
@@ -95,8 +90,7 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
             )
         )
         assert shown['created_by'].startswith('demo, by workflow execution ')
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
     assert made() == before
     # An action that Mistral was in the middle of undoes what it has made.
     left.hold(cloud)
@@ -104,8 +98,8 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
 
 @pytest.mark.quick
 def test_a_run_that_fails_fails_its_workflow_with_the_reason(
-    cloud: base.Cloud, stack: base.Stack, mistral: executions.Mistral
-) -> None:
+    cloud, stack, mistral
+):
     with servers.agent(cloud, stack):
         ended = mistral.run(
             'software_deployment.trigger',
@@ -121,9 +115,7 @@ def test_a_run_that_fails_fails_its_workflow_with_the_reason(
     assert run['outputs']['deploy_stderr'] == 'no standby\n'
 
 
-def test_a_run_outlives_the_workflow_and_ends_by_another(
-    stack: base.Stack, mistral: executions.Mistral
-) -> None:
+def test_a_run_outlives_the_workflow_and_ends_by_another(stack, mistral):
     started = mistral.run(
         'software_deployment.trigger',
         stack=stack.name,

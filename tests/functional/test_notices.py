@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """heat-engine tells a webhook when a schedule's action fails."""
 
-from collections.abc import Iterator
 import contextlib
 import json
-import pathlib
 import socket
 import subprocess
 import sys
 import time
-from typing import Any
 
 import pytest
 import yaml
@@ -38,7 +35,7 @@ notify_hosts = http://127.0.0.1,http://127.0.0.1:{port}
 
 
 @contextlib.contextmanager
-def receiving(port: int, log: pathlib.Path) -> Iterator[None]:
+def receiving(port, log):
     """Run the example of a receiver, which prints what it verifies."""
     with log.open('a') as out:
         process = subprocess.Popen(
@@ -54,15 +51,14 @@ def receiving(port: int, log: pathlib.Path) -> Iterator[None]:
         process.wait()
 
 
-def told(log: pathlib.Path) -> list[dict[str, Any]]:
+def told(log):
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def template(journal: pathlib.Path, port: int) -> base.Template:
+def template(journal, port):
     example = yaml.safe_load((EXAMPLES / 'schedule.yaml').read_text())
     content = schedules.template(
-        journal,
-        notify=example['resources']['nightly']['properties']['notify'],
+        journal, notify=example['resources']['nightly']['properties']['notify']
     )
     parts = content['resources']['config']['properties']['configs']
     parts[1]['config'] = _BACKUP
@@ -80,7 +76,7 @@ def template(journal: pathlib.Path, port: int) -> base.Template:
     return content
 
 
-def start(cloud: base.Cloud, file: pathlib.Path, port: int) -> str:
+def start(cloud, file, port):
     """Start a run by a command, which is told; return its ID."""
     url = f'http://127.0.0.1:{port}/p4th'
     file.write_text(json.dumps({'url': url, 'secret': SECRET}))
@@ -91,16 +87,14 @@ def start(cloud: base.Cloud, file: pathlib.Path, port: int) -> str:
 
 
 @pytest.fixture
-def port() -> int:
+def port():
     """Return a free port, which the operator permits."""
     with socket.create_server(('127.0.0.1', 0)) as found:
         return int(found.getsockname()[1])
 
 
 @pytest.fixture
-def telling(
-    request: pytest.FixtureRequest, tmp_path: pathlib.Path, port: int
-) -> Iterator[base.Cloud]:
+def telling(request, tmp_path, port):
     """A cloud whose heat-engine may tell receivers on this machine."""
     conf = tmp_path / 'heat.conf'
     conf.write_text(_CONF.format(port=port))
@@ -111,9 +105,7 @@ def telling(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_failure_and_the_recovery_are_told(
-    telling: base.Cloud, tmp_path: pathlib.Path, port: int
-) -> None:
+def test_a_failure_and_the_recovery_are_told(telling, tmp_path, port):
     journal, log = tmp_path / 'journal', tmp_path / 'log'
     bad = tmp_path / 'journal.bad'
     bad.touch()
@@ -125,7 +117,7 @@ def test_a_failure_and_the_recovery_are_told(
     schedule = schedules.schedule(telling, 'pause')
     assert schedule['notify'] == 'http://127.0.0.1'
 
-    def run() -> str:
+    def run():
         ran = schedules.schedule(telling, 'run')['last_run']
         base.until(lambda: schedules.ended(stack), 120)
         assert stack.outputs['last_run'] == ran

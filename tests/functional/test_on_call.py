@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page for the person on call says what the commands print."""
 
-from collections.abc import Callable, Iterator
 from concurrent import futures
 import contextlib
 import itertools
-import pathlib
 import re
 import shlex
 import subprocess
@@ -50,7 +48,7 @@ _SAME = (
 _MEANWHILE = re.compile(r'[^|]*: N s')
 
 
-def same(text: str) -> list[str]:
+def same(text):
     """Return the lines of an output without what differs each time."""
     for pattern, instead in _SAME:
         text = re.sub(pattern, instead, text)
@@ -58,7 +56,7 @@ def same(text: str) -> list[str]:
     return [line for line in lines if not _MEANWHILE.fullmatch(line)]
 
 
-def parts(page: str) -> Iterator[tuple[str, str]]:
+def parts(page):
     """Return what a page says, in its order.
 
     That is what happens, and commands with their outputs.
@@ -81,15 +79,13 @@ class Typist:
         real ones.
     """
 
-    def __init__(
-        self, env: dict[str, str], folder: pathlib.Path | None = None
-    ) -> None:
+    def __init__(self, env, folder=None):
         self.env = env
         self._folder = folder
         self._code = 0
-        self.runs: dict[str, str] = {}
+        self.runs = {}
 
-    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+    def run(self, command):
         """Run a command with the real ids."""
         for shown, real in self.runs.items():
             command = command.replace(shown, real)
@@ -101,7 +97,7 @@ class Typist:
             text=True,
         )
 
-    def type(self, command: str, expected: str) -> None:
+    def type(self, command, expected):
         """Type a command, and hold that it prints what the page says.
 
         Where the page does not say, the command has to succeed.
@@ -122,7 +118,7 @@ class Typist:
                 self.runs[shown[part]] = real[part]
 
 
-def run_schedule(cloud: base.Cloud, stack: base.Stack) -> None:
+def run_schedule(cloud, stack):
     """Let a schedule start its run now, and wait for the end."""
     words = 'software', 'deployment', 'schedule', 'run', stack.name, 'nightly'
     cloud.openstack(*words)
@@ -130,9 +126,7 @@ def run_schedule(cloud: base.Cloud, stack: base.Stack) -> None:
 
 
 @contextlib.contextmanager
-def databases(
-    cloud: base.Cloud, *stacks: base.Stack
-) -> Iterator[dict[str, base.minicloud_client.Agent]]:
+def databases(cloud, *stacks):
     """Switch the databases of stacks on; by name: their servers."""
     agents = {
         f'{stack.name} {name}': servers.agent(cloud, stack, name)
@@ -155,9 +149,7 @@ def databases(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_commands_of_the_page_print_what_it_says(
-    cloud: base.Cloud, stacks: base.Make, tmp_path: pathlib.Path
-) -> None:
+def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
     stack = stacks((EXAMPLES / 'software.yaml').read_text(), name='web')
     shop = stacks(
         (EXAMPLES / 'databases.yaml').read_text(),
@@ -172,7 +164,7 @@ def test_the_commands_of_the_page_print_what_it_says(
         stack.wait('CREATE_COMPLETE', 200)
         # A device where each write finds no space.
         backup = others['shop orders'].path / 'tmp/database/backup'
-        events: dict[str, Callable[[], object]] = {
+        events = {
             'a disk is full': lambda: backup.symlink_to('/dev/full'),
             'the disk has room again': backup.unlink,
             'the clock': lambda: run_schedule(cloud, stack),
@@ -201,15 +193,12 @@ def test_the_commands_of_the_page_print_what_it_says(
         ids += listed.stdout.split()
         typist.type(shlex.join([*_RUNS.split(), 'delete', *ids]), '')
         agent.start()
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_rolling_restart_over_two_stacks(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
+def test_a_rolling_restart_over_two_stacks(cloud, stacks):
     section = MANY.read_text().partition('\nA rolling restart over ')[2]
     section = section.partition('\nWatch it, and come back later\n')[0]
     # The test does not wait for whole minutes.
@@ -218,17 +207,17 @@ def test_a_rolling_restart_over_two_stacks(
     found = [stacks(text, name=name) for name in ('blue', 'green')]
     typist = Typist(cloud.env())
 
-    def run_id() -> str:
+    def run_id():
         return next(iter(typist.runs.values()))
 
-    def state() -> str:
+    def state():
         shown = typist.run(f'{_RUNS} show {run_id()} -f value -c state')
         return shown.stdout.strip()
 
-    def canary_has_run() -> bool:
+    def canary_has_run():
         return state() == 'waiting-for-approval'
 
-    def restarts() -> list[float]:
+    def restarts():
         return sorted(
             float(line)
             for agent in agents.values()

@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans are deployed with a real Heat, Swift, Mistral and agents."""
 
-from collections.abc import Iterator
-import copy
-import pathlib
-from typing import Any
-
 import pytest
 import yaml
 
-from tests.functional import base
-from tests.functional import executions
+from tests.functional import flows
 from tests.functional import planning
 
 # Each command takes its time where many run at once.
@@ -23,12 +17,10 @@ REFUSED = 'SET_BY_HAND_AND_REFUSED'
 
 
 @pytest.fixture
-def plans(
-    cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
-) -> Iterator[Any]:
-    made: list[planning.Plan] = []
+def plans(cloud, tmp_path):
+    made = []
 
-    def plan(name: str) -> planning.Plan:
+    def plan(name):
         made.append(planning.Plan(cloud, tmp_path, name))
         return made[-1]
 
@@ -39,14 +31,13 @@ def plans(
 
 
 @pytest.fixture(scope='module')
-def mistral(cloud: base.minicloud_client.Cloud) -> executions.Mistral:
-    return executions.Mistral(cloud.session())
+def mistral(cloud):
+    return flows.Executions(cloud.session())
 
 
+@pytest.mark.long
 @pytest.mark.quick
-def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
-    cloud: base.minicloud_client.Cloud, plans: Any
-) -> None:
+def test_a_plan_is_chosen_set_deployed_changed_and_deleted(cloud, plans):
     plan = plans('shop')
     steps = [{'action': 'std.echo', 'input': {'output': 'greeted'}}]
     made = plan.make(planning.files(planning.tier(), steps))
@@ -65,10 +56,7 @@ def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
     # Not on a command line.
     plan('parameter set', '--file', '-', said=f'Other: {PASSWORD}')
     listed = {one['Name']: one for one in plan('parameter list')}
-    assert (listed['who']['Value'], listed['who']['Origin']) == (
-        'you',
-        'plan',
-    )
+    assert (listed['who']['Value'], listed['who']['Origin']) == ('you', 'plan')
     assert listed['region']['Origin'] == 'environment'
     assert listed['Password']['Value'] == listed['Other']['Value'] == '******'
 
@@ -122,8 +110,8 @@ def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
 
 
 def test_a_command_needs_no_mistral_and_says_what_its_actions_say(
-    plans: Any, mistral: executions.Mistral
-) -> None:
+    plans, mistral
+):
     here, there = plans('here'), plans('there')
     content = planning.files(planning.empty())
     registry = content['environments/base.yaml']['resource_registry']
@@ -152,56 +140,7 @@ def test_a_command_needs_no_mistral_and_says_what_its_actions_say(
     assert answer.json()['executions'] == []
 
 
-def test_what_runs_after_a_deployment_can_fail_it(
-    plans: Any, mistral: executions.Mistral
-) -> None:
-    plan = plans('after')
-    steps = [
-        {'action': 'std.fail'},
-        {'workflow': 'never.reached'},
-    ]
-    plan.make(planning.files(planning.empty(), steps))
-    code, said = plan.fails('deploy')
-    failure = 'action std.fail of post_deployment: '
-    assert (code, failure in said) == (3, True), said
-    assert plan.stack()['stack_status'] == 'CREATE_COMPLETE'
-    ended = mistral.run('plan.deploy', plan=plan.name)
-    assert ended['state'] == 'ERROR'
-    assert ended['output']['error'] == {
-        'code': 'failed',
-        'message': 'std.fail has failed',
-    }
-
-
-def test_a_stack_that_fails_fails_its_deployment_and_is_mended(
-    plans: Any,
-) -> None:
-    plan = plans('broken')
-    broken = planning.empty()
-    broken['resources']['value']['properties']['fail'] = True
-    plan.make(planning.files(broken))
-    code, said = plan.fails('deploy')
-    assert (code, 'value CREATE_FAILED' in said) == (3, True), said
-    assert plan('status')['status'] == 'CREATE_FAILED'
-    plan.write(planning.files(planning.empty()))
-    plan('set', '--from', str(plan.folder))
-    assert plan('deploy')['status'] == 'UPDATE_COMPLETE'
-
-
-def test_heat_names_the_service_that_a_resource_lacks(plans: Any) -> None:
-    plan = plans('networked')
-    network = planning.empty()
-    network['resources']['net'] = {'type': 'OS::Neutron::Net'}
-    plan.make(planning.files(network))
-    for options in (('--validate-only',), ()):
-        code, said = plan.fails('deploy', *options)
-        assert (code, 'OS::Neutron::Net' in said) == (1, True), said
-    # Its parameters can be listed and set nevertheless.
-    assert plan('parameter list')
-    plan('parameter set', 'who=you')
-
-
-def test_a_deployment_is_cancelled_where_it_stands(plans: Any) -> None:
+def test_a_deployment_is_cancelled_where_it_stands(plans):
     plan = plans('halted')
     plan.make(planning.files(planning.tier()))
     assert plan('deploy', '--no-wait')['plan'] == 'halted'
@@ -215,252 +154,3 @@ def test_a_deployment_is_cancelled_where_it_stands(plans: Any) -> None:
     plan('deploy', '--cancel')
     code, said = plan.fails('status', '--wait')
     assert (code, 'CREATE_FAILED' in said) == (3, True), said
-
-
-def test_a_stack_of_somebody_else_is_not_replaced(
-    plans: Any, cloud: base.minicloud_client.Cloud
-) -> None:
-    theirs = {
-        'heat_template_version': '2021-04-16',
-        'resources': {'mine': {'type': 'OS::Heat::None'}},
-    }
-    stack = base.Stack(cloud.session(), theirs, name='theirs')
-    stack.wait('CREATE_COMPLETE')
-    plan = plans('theirs')
-    plan.make(planning.files(planning.empty()))
-    code, said = plan.fails('deploy')
-    assert (code, 'No plan created stack' in said) == (1, True), said
-    assert set(stack.resources()) == {'mine'}
-    found = plan('deploy', '--take-over')
-    assert found['stack_id'] == stack.id
-    assert set(stack.resources()) == {'tier', 'size'}
-
-
-@pytest.fixture
-def full(cloud: base.Cloud) -> Iterator[None]:
-    """Let each project have no more stacks than it has."""
-    conf = cloud.path / 'conf/heat.conf'
-    former = conf.read_text()
-    quota = 'max_stacks_per_tenant = 10000'
-    assert quota in former
-    conf.write_text(former.replace(quota, 'max_stacks_per_tenant = 0'))
-    cloud.restart('heat')
-    yield
-    conf.write_text(former)
-    cloud.restart('heat')
-
-
-def test_parameters_can_be_set_where_the_quota_of_stacks_is_reached(
-    plans: Any, full: None
-) -> None:
-    plan = plans('crowded')
-    plan.make(planning.files(planning.empty()))
-    assert plan('parameter set', 'Size=2')
-    code, said = plan.fails('deploy')
-    assert (code, 'maximum stacks per tenant' in said) == (1, True), said
-
-
-def test_a_large_result_comes_by_way_of_the_object_store(
-    plans: Any, mistral: executions.Mistral
-) -> None:
-    plan = plans('large')
-    content = planning.files(planning.empty())
-    content['shop.yaml']['parameters'].update(
-        {
-            f'parameter{number}': {
-                'type': 'string',
-                'default': '',
-                'description': 'x' * 300,
-            }
-            for number in range(300)
-        }
-    )
-    plan.make(content)
-    assert len(plan('parameter list')) == 305
-    # As any program has it.
-    found = mistral.action('plan.get_parameters', plan=plan.name)
-    assert set(found) == {'container', 'object', 'bytes'}
-    assert found['bytes'] > 65536
-
-
-@pytest.mark.timeout(600)
-def test_a_deployment_outlives_a_mistral_that_is_killed(
-    plans: Any,
-    cloud: base.Cloud,
-    mistral: executions.Mistral,
-) -> None:
-    plan = plans('lasting')
-    plan.make(planning.files(planning.tier()))
-    others = {one['id'] for one in mistral.tasks('heat_plugins.job')}
-    execution_id = mistral.start('plan.deploy', plan=plan.name)
-    agent = plan.agent()
-    mistral.pauses('heat_plugins.job', but=others)
-    cloud.crash('mistral')
-    with agent:
-        base.until(
-            lambda: plan.stack()['stack_status'] == 'CREATE_COMPLETE', 90
-        )
-    cloud.start('mistral')
-    # Should the crash have met a poll, it is repeated after four minutes.
-    ended = mistral.end(execution_id, 300)
-    assert ended['state'] == 'SUCCESS', str(ended)
-    assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
-
-
-_LASTING = """\
-version: '2.0'
-lasting.sleep:
-  tasks:
-    sleep:
-      action: std.noop
-      wait-before: 10
-"""
-
-
-_READY = [
-    {
-        'hosts': 'localhost',
-        'gather_facts': False,
-        'vars': {'metadata': {'name': 'Ready', 'groups': ['before']}},
-        'tasks': [{'ansible.builtin.debug': {'msg': 'ready'}}],
-    }
-]
-
-
-@pytest.fixture
-def lasting(plans: Any) -> Any:
-    """Return a plan, and files after whose deployment a workflow lasts."""
-    plan = plans('killed')
-    answer = plan.session().post(
-        executions.MISTRAL,
-        '/workflows',
-        _LASTING.encode(),
-        headers={'Content-Type': 'text/plain'},
-    )
-    assert answer.ok or answer.status == 409, answer
-    calls = [{'workflow': 'lasting.sleep'}, {'action': 'std.noop'}]
-    return plan, planning.files(planning.tier(), calls)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_a_deployment_outlives_a_mistral_that_is_killed_in_each_step(
-    lasting: Any,
-    cloud: base.Cloud,
-    mistral: executions.Mistral,
-) -> None:
-    plan, files = lasting
-    plan.make(files)
-    names = ('plan.deploy', 'plan.configure', 'heat_plugins.job')
-    namespace = mistral.hasten(*names, seconds=15)
-
-    def crash() -> None:
-        cloud.crash('mistral')
-        cloud.start('mistral')
-
-    plan.lock()
-    execution_id = mistral.start(
-        'plan.deploy', namespace, plan=plan.name, timeout=30
-    )
-    mistral.acts('plan.deploy', 'start')
-    with cloud.frozen('heat'):
-        # It starts the stack, and so it has the lock, which stays.
-        plan.release()
-        plan.locked()
-        crash()
-        plan.unlock()
-    agent = plan.agent()
-    with cloud.frozen('heat'):
-        # It asks how the stack stands.
-        mistral.acts('plan.deploy', 'follow')
-        crash()
-    with agent:
-        # It runs what the plan names for after.
-        mistral.pauses('lasting.sleep')
-        crash()
-        ended = mistral.end(execution_id)
-    assert ended['state'] == 'SUCCESS', str(ended)
-    assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
-
-
-@pytest.fixture
-def impatient(cloud: base.Cloud) -> Iterator[None]:
-    """Let Mistral take an executor for dead after a minute, not after five."""
-    conf = cloud.path / 'conf/mistral.conf'
-    former = conf.read_text()
-    section = '[action_heartbeat]\n'
-    assert section in former
-    conf.write_text(former.replace(section, f'{section}check_interval = 4\n'))
-    cloud.restart('mistral')
-    yield
-    conf.write_text(former)
-    cloud.restart('mistral')
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_of_a_mistral_that_is_killed_as_it_validates_the_deployment_tells(
-    plans: Any,
-    cloud: base.Cloud,
-    mistral: executions.Mistral,
-    impatient: None,
-    tmp_path: pathlib.Path,
-) -> None:
-    plan, mark = plans('checked'), tmp_path / 'begun'
-    files = planning.files(planning.empty(), [{'action': 'std.noop'}])
-    files['plan-environment.yaml']['required_validations'] = ['before']
-    lasts_once = f'test -e {mark} || (touch {mark}; sleep 1000)'
-    ready = copy.deepcopy(_READY)
-    ready[0]['tasks'] = [{'ansible.builtin.shell': lasts_once}]
-    files['validations/ready.yaml'] = ready
-    plan.make(files)
-    execution_id = mistral.start('plan.deploy', plan=plan.name)
-    base.until(mark.exists)
-    cloud.crash('mistral')
-    cloud.start('mistral')
-    ended = mistral.end(execution_id, 400)
-    assert ended['state'] == 'ERROR', str(ended)
-    assert ended['output']['error']['message'].startswith(
-        'Validations that the plan requires have not passed: '
-        'The process that ran it has not reported for '
-    )
-    [run] = plan('validation result list')
-    assert run['State'] == 'LOST'
-    # No validation is repeated by itself; a deployment can be.
-    assert plan('status')['status'] == 'NOT_DEPLOYED'
-    ended = mistral.run('plan.deploy', plan=plan.name)
-    assert ended['state'] == 'SUCCESS', str(ended)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_command_that_is_killed_in_each_step_can_be_repeated(
-    lasting: Any,
-) -> None:
-    plan, files = lasting
-    files['plan-environment.yaml']['required_validations'] = ['before']
-    files['validations/ready.yaml'] = _READY
-    plan.make(files)
-
-    def deploy(kill_at: str) -> None:
-        process = plan.begin('deploy')
-        plan.reaches(process, kill_at)
-        process.kill()
-        process.communicate()
-
-    def has_stack() -> bool:
-        answer = plan.session().get('orchestration', f'/stacks/{plan.name}')
-        return bool(answer.ok)
-
-    deploy('workflow validations.run')
-    # It has given Heat the plan, and perhaps the lock stays.
-    process = plan.begin('deploy')
-    base.until(has_stack, 240, 0.1)
-    process.kill()
-    process.communicate()
-    plan.release()
-    created = plan.stack()['id']
-    deploy('CREATE_IN_PROGRESS')
-    with plan.agent():
-        deploy('workflow lasting.sleep')
-    assert plan('deploy')['stack_id'] == created

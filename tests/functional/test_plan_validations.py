@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validations, run by Ansible, with a real Swift, Mistral and Heat."""
 
-from collections.abc import Iterator
 import copy
 import json
-import os
 import pathlib
-import signal
-from typing import Any
 import uuid
 
 import pytest
@@ -19,12 +15,8 @@ from tests.functional import planning
 # Each playbook takes seconds before its first task, more on a busy machine.
 pytestmark = pytest.mark.timeout(300)
 
-Files = dict[str, Any]
 
-
-def playbook(
-    *tasks: Any, groups: tuple[str, ...] = (), hosts: str = 'all'
-) -> list[Any]:
+def playbook(*tasks, groups=(), hosts='all'):
     return [
         {
             'hosts': hosts,
@@ -35,26 +27,11 @@ def playbook(
     ]
 
 
-def plan_files(validations: Files, required: tuple[str, ...] = ()) -> Files:
+def plan_files(validations, required=()):
     found = planning.files(planning.empty())
     found['plan-environment.yaml']['required_validations'] = [*required]
     for name, content in validations.items():
         found[f'validations/{name}.yaml'] = content
-    return found
-
-
-def folders(command: int) -> list[pathlib.Path]:
-    """Return the folders of the playbooks that a command runs."""
-    found = []
-    for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
-        try:
-            words = path.read_bytes().decode().split('\0')
-            parent = path.with_name('stat').read_text().rpartition(')')[2]
-        except (OSError, UnicodeDecodeError):
-            continue
-        keeper = 'heat_plugins.validations.keeper'
-        if int(parent.split()[1]) == command and keeper in words:
-            found.append(pathlib.Path(words[words.index(keeper) + 1]))
     return found
 
 
@@ -65,11 +42,11 @@ class Sleepers:
     to be forgotten.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         # Nobody else on this machine sleeps for that long.
         self.seconds = str(10_000_000 + uuid.uuid4().int % 1_000_000)
 
-    def playbook(self) -> list[Any]:
+    def playbook(self):
         forgotten = f"setsid env -i sh -c 'sleep {self.seconds} &'"
         return playbook(
             {
@@ -79,7 +56,7 @@ class Sleepers:
             groups=('slow',),
         )
 
-    def found(self) -> list[str]:
+    def found(self):
         """Return the command lines that tell of them."""
         lines = []
         for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
@@ -91,15 +68,15 @@ class Sleepers:
                 lines.append(line)
         return lines
 
-    def begun(self) -> None:
+    def begun(self):
         base.until(lambda: len(self.found()) == 2, 120)
 
-    def gone(self) -> None:
+    def gone(self):
         base.until(lambda: not self.found(), 120)
 
 
 @pytest.fixture(autouse=True)
-def results(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
+def results(cloud):
     """No result before a test, and none after."""
     planning.forget_validations(cloud.session())
     yield
@@ -107,38 +84,35 @@ def results(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
 
 
 @pytest.fixture
-def plan(
-    cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
-) -> Iterator[planning.Plan]:
+def plan(cloud, tmp_path):
     found = planning.Plan(cloud, tmp_path, f'checked-{uuid.uuid4().hex[:6]}')
     yield found
     found.purge()
 
 
-def outcomes(found: Any) -> dict[str, str]:
+def outcomes(found):
     return {one['Validation']: one['State'] for one in found}
 
 
-def runs(plan: planning.Plan) -> Any:
+def runs(plan):
     return plan('validation result list')
 
 
-def about(plan: planning.Plan, name: str) -> planning.Plan:
+def about(plan, name):
     """Return the same commands, with something else for the plan's name."""
     found = copy.copy(plan)
     found.name = name
     return found
 
 
-def tasks(plan: planning.Plan, run: str, validation: str) -> Any:
+def tasks(plan, run, validation):
     """Return the tasks of a validation in a run."""
     return about(plan, run)('validation result show', validation)
 
 
+@pytest.mark.long
 @pytest.mark.quick
-def test_those_of_a_plan_are_run_by_mistral_and_kept(
-    cloud: base.minicloud_client.Cloud, plan: planning.Plan
-) -> None:
+def test_those_of_a_plan_are_run_by_mistral_and_kept(cloud, plan):
     secret = f'secret-{uuid.uuid4().hex}'
     show = {'ansible.builtin.debug': {'msg': 'with {{ password }}'}}
     plan.make(
@@ -218,9 +192,7 @@ def test_those_of_a_plan_are_run_by_mistral_and_kept(
     assert not session.get('object-store', f'/{uploads}').body
 
 
-def test_stopped_in_the_middle_it_leaves_no_process(
-    plan: planning.Plan,
-) -> None:
+def test_stopped_in_the_middle_it_leaves_no_process(plan):
     sleepers = Sleepers()
     plan.make(plan_files({'slow': sleepers.playbook()}))
     code, _, said = plan.run('validation run', '--no-wait')
@@ -233,9 +205,7 @@ def test_stopped_in_the_middle_it_leaves_no_process(
     assert sleepers.found() == []
 
 
-def test_a_workflow_that_is_cancelled_leaves_no_process(
-    cloud: base.minicloud_client.Cloud, plan: planning.Plan
-) -> None:
+def test_a_workflow_that_is_cancelled_leaves_no_process(cloud, plan):
     sleepers = Sleepers()
     plan.make(plan_files({'slow': sleepers.playbook()}))
     session = cloud.session()
@@ -257,72 +227,8 @@ def test_a_workflow_that_is_cancelled_leaves_no_process(
     assert session.get('workflowv2', path).json()['state'] == 'CANCELLED'
 
 
-@pytest.mark.parametrize(
-    'number', [signal.SIGINT, signal.SIGKILL], ids=['interrupt', 'kill']
-)
-def test_a_command_that_ends_ends_what_it_runs(
-    plan: planning.Plan, number: signal.Signals
-) -> None:
-    sleepers = Sleepers()
-    plan.make(plan_files({'slow': sleepers.playbook()}))
-    process = plan.begin('validation run', '--local')
-    sleepers.begun()
-    [folder] = folders(process.pid)
-    assert (folder / 'project').is_dir()
-    os.kill(process.pid, number)
-    process.communicate(timeout=60)
-    sleepers.gone()
-    # What was secret goes with it.
-    base.until(lambda: not folder.exists())
-    expected = {signal.SIGINT: 130, signal.SIGKILL: -9}
-    assert process.returncode == expected[number]
-
-
-def test_what_is_bad_fails_alone(
-    plan: planning.Plan,
-) -> None:
-    flood = {
-        'ansible.builtin.debug': {'msg': "{{ 'x' * 2000000 }}"},
-        'loop': [*range(100)],
-    }
-    plan.make(
-        plan_files(
-            {
-                'flood': playbook(flood),
-                'wrong': playbook({'no_such_module': {}, 'name': 'x'}),
-                'good': playbook({'ansible.builtin.ping': {}}),
-            }
-        )
-    )
-    code, output, said = plan.run('validation run', '--local')
-    assert code == 3, said
-    found = json.loads(output)
-    assert outcomes(found) == {
-        'flood': 'FAILED',
-        'wrong': 'FAILED',
-        'good': 'PASSED',
-    }
-    reasons = {one['Validation']: one['Reason'] for one in found}
-    assert reasons['flood'] == 'It printed more than the limit allows'
-    assert 'no_such_module' in reasons['wrong']
-
-
-def test_what_does_not_end_is_ended(plan: planning.Plan) -> None:
-    sleepers = Sleepers()
-    plan.make(plan_files({'endless': sleepers.playbook()}))
-    code, output, said = plan.run(
-        'validation run', '--local', '--timeout', '10'
-    )
-    assert code == 3, said
-    [found] = json.loads(output)
-    assert found['State'] == 'TIMED_OUT'
-    assert found['Reason'].startswith('It exceeded its time limit')
-    assert sleepers.found() == []
-
-
-def test_a_deployment_needs_what_the_plan_requires(
-    plan: planning.Plan,
-) -> None:
+@pytest.mark.long
+def test_a_deployment_needs_what_the_plan_requires(plan):
     judge = {
         'name': 'judge',
         'ansible.builtin.assert': {'that': '{{ enough }}'},
@@ -342,7 +248,7 @@ def test_a_deployment_needs_what_the_plan_requires(
     template = planning.root()
     template['outputs']['validation_hosts'] = {'value': hosts}
     where = playbook(
-        {'ansible.builtin.debug': {'msg': 'at {{ ansible_host }}'}},
+        {'ansible.builtin.debug': {'msg': 'at {{ ansible_host }}'}}
     )
     plan.write(
         {
@@ -366,9 +272,8 @@ def test_a_deployment_needs_what_the_plan_requires(
     }
 
 
-def test_a_published_set_is_listed_and_run(
-    plan: planning.Plan, tmp_path: pathlib.Path
-) -> None:
+@pytest.mark.long
+def test_a_published_set_is_listed_and_run(plan, tmp_path):
     folder = tmp_path / 'published'
     for path, content in sample_plan.validations().items():
         file = folder / path

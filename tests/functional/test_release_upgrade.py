@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the former release has stored goes on under this one."""
 
-from collections.abc import Iterator
 import pathlib
 import subprocess
 import sys
 import sysconfig
-from typing import Any
 
 import pytest
 
@@ -34,20 +32,9 @@ rescue_interval = 3
 
 _GROUPS = {'nested': {}, 'single': {'members': 'single'}}
 
-_COMPONENT = {
-    'type': 'OS::Heat::SoftwareComponent',
-    'properties': {
-        'inputs': [{'name': 'who'}],
-        'outputs': [{'name': 'greeting'}],
-        'configs': [
-            {
-                'actions': ['CREATE', 'UPDATE', 'BACKUP'],
-                'tool': 'script',
-                'config': base.SCRIPT,
-            }
-        ],
-    },
-}
+_COMPONENT = running.component(
+    {'CREATE UPDATE BACKUP': base.SCRIPT}, {'who': ''}, ('greeting',)
+)
 
 
 class Cloud(base.minicloud_client.Cloud):
@@ -56,7 +43,7 @@ class Cloud(base.minicloud_client.Cloud):
     A release is installed into it as an operator does it.
     """
 
-    def __init__(self, home: pathlib.Path) -> None:
+    def __init__(self, home):
         super().__init__('release', home)
         tests = pathlib.Path(sys.prefix)
         self.python = home / 'venv/bin/python'
@@ -83,7 +70,7 @@ class Cloud(base.minicloud_client.Cloud):
         files.write_json(home / 'venv/minicloud.json', venv._wanted())
         (home / 'heat-agents').symlink_to(tests.parent / 'heat-agents')
 
-    def release(self) -> str:
+    def release(self):
         """Return the version of heat-plugins that is installed."""
         script = 'from importlib import metadata as m; print(m.version({!r}))'
         return subprocess.run(
@@ -95,12 +82,7 @@ class Cloud(base.minicloud_client.Cloud):
         ).stdout
 
 
-def _git(
-    folder: pathlib.Path,
-    *arguments: object,
-    check: bool = True,
-    remedy: str = '',
-) -> subprocess.CompletedProcess[str]:
+def _git(folder, *arguments, check=True, remedy=''):
     done = subprocess.run(
         ['git', '-C', folder, *map(str, arguments)],
         capture_output=True,
@@ -112,7 +94,7 @@ def _git(
 
 
 @pytest.fixture
-def former(tmp_path: pathlib.Path) -> pathlib.Path:
+def former(tmp_path):
     """The source tree of the former release."""
     tree = tmp_path / 'former'
     _git(tmp_path, 'clone', '--quiet', '--no-checkout', str(base.ROOT), tree)
@@ -129,15 +111,13 @@ def former(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def cloud(
-    tmp_path: pathlib.Path, former: pathlib.Path
-) -> Iterator[tuple[Cloud, Any]]:
+def cloud(tmp_path, former):
     """A cloud with the former release, and what upgrades it."""
     conf = tmp_path / 'heat.conf'
     conf.write_text(CONF)
     found = Cloud(tmp_path / 'home')
 
-    def install(source: pathlib.Path, version: str) -> None:
+    def install(source, version):
         found.up(plugin=source, conf=[conf])
         assert found.release().startswith(version)
 
@@ -148,7 +128,7 @@ def cloud(
         found.down(purge=True)
 
 
-def _shop() -> base.Template:
+def _shop():
     """Return a template with all that a stack stores beyond Heat's own."""
     template = base.software(config=_COMPONENT)
     # The former release gives a group a nested stack unless it is told.
@@ -174,7 +154,7 @@ def _shop() -> base.Template:
     return template
 
 
-def _waiting() -> base.Template:
+def _waiting():
     """Return a template with a deployment, and a nested group of two."""
     template = base.software()
     group = base.group(2, signal_transport='TEMP_URL_POLL')
@@ -182,19 +162,19 @@ def _waiting() -> base.Template:
     return template
 
 
-def _all_of(found: list[base.Template]) -> list[base.Template]:
+def _all_of(found):
     """Return the configs of that template if the server has all of them."""
     return found if len(found) == 3 else []
 
 
-def _ids(found: list[base.Template]) -> set[str]:
+def _ids(found):
     return {config['id'] for config in found}
 
 
-def _answer(stack: base.Stack, action: str, greeting: str) -> None:
+def _answer(stack, action, greeting):
     """Answer in the server's place what it was given last."""
 
-    def given() -> list[base.Template]:
+    def given():
         found = []
         for one in stack.metadata():
             inputs = {
@@ -216,9 +196,7 @@ def _answer(stack: base.Stack, action: str, greeting: str) -> None:
     conftest.PROFILE != 'small', reason='others have no environment of theirs'
 )
 @pytest.mark.timeout(600)
-def test_what_the_former_release_stored_goes_on(
-    cloud: tuple[Cloud, Any],
-) -> None:
+def test_what_the_former_release_stored_goes_on(cloud):
     found, upgrade = cloud
     session = found.session()
     before = base.Leftovers.of(found)

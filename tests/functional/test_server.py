@@ -8,26 +8,19 @@ times as long as on a server. Hence all tests use the same two machines, and
 run in their order.
 """
 
-from collections.abc import Iterator
 import contextlib
-import json
-import pathlib
 import re
 import shlex
-import subprocess
-import sys
-import tarfile
 import time
 
 import pytest
-import yaml
 
 from tests import pages
 from tests.functional import base
+from tests.functional import running
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
-Template = base.Template
 
 #: Seconds for what a server does at once: emulated, on a busy machine.
 SOON = 300
@@ -55,7 +48,7 @@ done
 
 
 @pytest.fixture(scope='module', autouse=True)
-def image(cloud: base.Cloud) -> None:
+def image(cloud):
     """There is the image of servers, or what it takes cannot be had."""
     result = cloud.minicloud('server', 'build', check=False)
     if result.returncode == 4:
@@ -63,24 +56,16 @@ def image(cloud: base.Cloud) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def template(container: str) -> Template:
+def template(container):
     """Return a template with the servers ``plain`` and ``supervised``.
 
     :param container: holds the metadata of those that poll a TempURL.
     """
-    actions = ['CREATE', 'UPDATE', 'BACKUP']
     found = base.software(
         deployments=2,
-        config={
-            'type': 'OS::Heat::SoftwareComponent',
-            'properties': {
-                'inputs': [{'name': 'who'}],
-                'outputs': [{'name': 'greeting'}],
-                'configs': [
-                    {'actions': actions, 'tool': 'script', 'config': SCRIPT}
-                ],
-            },
-        },
+        config=running.component(
+            {'CREATE UPDATE BACKUP': SCRIPT}, {'who': ''}, ('greeting',)
+        ),
         signal_transport='AUTO',
     )
     resources = found['resources']
@@ -115,9 +100,7 @@ class Machine:
     :ivar deployment: the resource that deploys to it.
     """
 
-    def __init__(
-        self, cloud: base.Cloud, stack: base.Stack, name: str, deployment: str
-    ) -> None:
+    def __init__(self, cloud, stack, name, deployment):
         self.name = name
         self.deployment = deployment
         self.stack = stack
@@ -129,59 +112,59 @@ class Machine:
         )
 
     @property
-    def status(self) -> str:
+    def status(self):
         """The status of the resource that deploys to it."""
         found = self.stack.resource(self.deployment)['resource_status']
         return str(found)
 
-    def run(self) -> Template:
+    def run(self):
         """Return the newest run of an action."""
         shown = self.stack.resource(self.deployment, 'runs')
         found = shown['attributes']['runs']
         return dict(found[0]) if found else {'state': 'none', 'id': None}
 
-    def starts_backup(self) -> None:
+    def starts_backup(self):
         before = self.run()['id']
         self.stack.signal(self.deployment, {'trigger': 'BACKUP'})
         base.until(lambda: self.run()['id'] != before)
 
-    def ends(self, state: str, seconds: float = SOON) -> Template:
+    def ends(self, state, seconds=SOON):
         """Wait until the newest run ends so."""
 
-        def ended() -> Template | None:
+        def ended():
             found = self.run()
             return None if found['state'] in _GOING else found
 
-        found: Template = base.until(ended, seconds)
+        found = base.until(ended, seconds)
         assert found['state'] == state, found
         return found
 
-    def does(self, command: str) -> bool:
+    def does(self, command):
         """Say whether a command succeeds on the server."""
         return self.server.run(command, SOON).code == 0
 
-    def hold(self) -> None:
+    def hold(self):
         """Let what it runs from now on wait for `release`."""
         assert self.does('rm -f /run/started && touch /run/hold')
 
-    def has_started(self) -> bool:
+    def has_started(self):
         return self.does('test -e /run/started')
 
-    def release(self) -> None:
+    def release(self):
         assert self.does('rm /run/hold')
 
-    def is_back(self) -> None:
+    def is_back(self):
         """Wait until it has booted again, and its agent runs."""
         booted = '! test -e /run/started && pgrep -f bin/os-collect-confi[g]'
 
-        def is_up() -> bool:
+        def is_up():
             with contextlib.suppress(_SILENT):
                 return self.does(booted)
             return False
 
         base.until(is_up, SOON)
 
-    def has_skipped(self) -> bool:
+    def has_skipped(self):
         """Say whether its agent has skipped a config since the last boot."""
         return self.does(
             'journalctl -b -u os-collect-config | sed "1,/already deployed/d" '
@@ -192,9 +175,7 @@ class Machine:
 class Pair:
     """Both machines, and their stack."""
 
-    def __init__(
-        self, cloud: base.Cloud, stacks: base.Make, container: str
-    ) -> None:
+    def __init__(self, cloud, stacks, container):
         self._template = template(container)
         self.stack = stacks(self._template, timeout_mins=30)
         self.plain, self.supervised = self.both = [
@@ -202,25 +183,25 @@ class Pair:
             for number, name in enumerate(('plain', 'supervised'))
         ]
 
-    def update(self, who: str) -> None:
+    def update(self, who):
         self.stack.update(self._template, timeout_mins=30, who=who)
 
-    def start_backups(self) -> None:
+    def start_backups(self):
         for machine in self.both:
             machine.starts_backup()
 
-    def backups_complete(self) -> None:
+    def backups_complete(self):
         for machine in self.both:
             found = machine.ends('complete')
             assert found['outputs']['deploy_stdout'].startswith('BACKUP')
 
-    def are_in_mid_action(self) -> None:
+    def are_in_mid_action(self):
         for machine in self.both:
             base.until(machine.has_started, SOON)
 
 
 @pytest.fixture(scope='module')
-def pair(cloud: base.Cloud, module_stacks: base.Make) -> Iterator[Pair]:
+def pair(cloud, module_stacks):
     """Two servers of a stack that is complete."""
     demo = cloud.session()
     public = {'X-Container-Read': '.r:*'}
@@ -239,7 +220,7 @@ def pair(cloud: base.Cloud, module_stacks: base.Make) -> Iterator[Pair]:
     demo.delete('object-store', '/machines')
 
 
-def test_they_run_what_their_user_data_leads_them_to(pair: Pair) -> None:
+def test_they_run_what_their_user_data_leads_them_to(pair):
     outputs = pair.stack.outputs
     for number, machine in enumerate(pair.both):
         assert outputs[f'deployment{number}_greeting'] == 'hello world'
@@ -249,18 +230,7 @@ def test_they_run_what_their_user_data_leads_them_to(pair: Pair) -> None:
     pair.backups_complete()
 
 
-def test_they_reach_nothing_but_the_services(
-    pair: Pair, cloud: base.Cloud
-) -> None:
-    settings = cloud.path / 'instance.json'
-    ports = json.loads(settings.read_text())['ports']
-    ask = 'curl -sS -m 10 -o /dev/null http://127.0.0.1:{}/'.format
-    assert pair.plain.does(ask(ports['heat']))
-    assert not pair.plain.does(ask(ports['mistral']))
-    assert not pair.plain.does('curl -sS -m 5 http://10.0.2.2/')
-
-
-def test_a_clock_that_is_an_hour_wrong_does_no_harm(pair: Pair) -> None:
+def test_a_clock_that_is_an_hour_wrong_does_no_harm(pair):
     for machine in pair.both:
         assert machine.does('date -s "+1 hour"')
     pair.start_backups()
@@ -269,9 +239,7 @@ def test_a_clock_that_is_an_hour_wrong_does_no_harm(pair: Pair) -> None:
         assert machine.does('hwclock --hctosys')
 
 
-def test_a_result_waits_for_a_network_that_is_away_for_a_minute(
-    pair: Pair,
-) -> None:
+def test_a_result_waits_for_a_network_that_is_away_for_a_minute(pair):
     for machine in pair.both:
         machine.hold()
     pair.start_backups()
@@ -287,7 +255,7 @@ def test_a_result_waits_for_a_network_that_is_away_for_a_minute(
     pair.backups_complete()
 
 
-def test_a_disk_that_was_full_delays_an_action(pair: Pair) -> None:
+def test_a_disk_that_was_full_delays_an_action(pair):
     make_room = f'rm -r /root/full && {_advice()}'
     for machine in pair.both:
         assert machine.does(_FILL_DISK)
@@ -299,16 +267,14 @@ def test_a_disk_that_was_full_delays_an_action(pair: Pair) -> None:
     pair.backups_complete()
 
 
-def _advice() -> str:
+def _advice():
     """Return the command of the page that lets an agent run configs again."""
     page = pages.read('stuck')
     (found,) = set(re.findall('``(rm -f .*?)``', page))
     return str(found)
 
 
-def test_a_reboot_in_mid_action_fails_it_only_with_the_add_on(
-    pair: Pair,
-) -> None:
+def test_a_reboot_in_mid_action_fails_it_only_with_the_add_on(pair):
     for machine in pair.both:
         machine.hold()
     pair.start_backups()
@@ -326,7 +292,7 @@ def test_a_reboot_in_mid_action_fails_it_only_with_the_add_on(
     pair.plain.ends('complete')
 
 
-def test_a_loss_of_power_in_mid_action(pair: Pair, cloud: base.Cloud) -> None:
+def test_a_loss_of_power_in_mid_action(pair, cloud):
     plain, supervised = pair.both
     for machine in pair.both:
         machine.hold()
@@ -354,7 +320,7 @@ def test_a_loss_of_power_in_mid_action(pair: Pair, cloud: base.Cloud) -> None:
     pair.backups_complete()
 
 
-def _answer(stack: str, deployment: str) -> str:
+def _answer(stack, deployment):
     """Return the command of the page that answers in a server's place."""
     (found,) = re.findall(
         r'^    openstack (stack resource signal web .*)$',
@@ -363,37 +329,3 @@ def _answer(stack: str, deployment: str) -> str:
     )
     command = str(found).replace('signal web', f'signal {stack}')
     return command.replace('page_deployment', deployment)
-
-
-def test_its_page_installs_the_add_on(
-    pair: Pair, cloud: base.Cloud, tmp_path: pathlib.Path
-) -> None:
-    agent = base.ROOT / 'contrib/agent'
-    subprocess.run([agent / 'packages', tmp_path, sys.executable], check=True)
-    with tarfile.open(tmp_path / 'heat-plugins.tar.gz', 'w:gz') as archive:
-        archive.add(agent, 'heat-plugins/contrib/agent')
-    page = pages.read('supervisor')
-    (package,) = re.findall(r'^    apt install \./(.*\.deb)$', page, re.M)
-    cloud_config = page.partition('#cloud-config\n')[2].partition('\n\n')[0]
-    demo = cloud.session()
-    public = demo.endpoint('object-store') + '/machines'
-    for name in (package, 'heat-plugins.tar.gz'):
-        content = (tmp_path / name).read_bytes()
-        assert demo.put('object-store', f'/machines/{name}', content).ok
-    step = (
-        '/usr/libexec/os-refresh-config/environment.d/'
-        '54-heat-config-supervisor.bash'
-    )
-    for command in (
-        f'cd /root && curl -fsSO {public}/{package}',
-        f'cd /root && apt install ./{package}',
-        # As the page says how to be rid of it.
-        f'rm {step}',
-        *yaml.safe_load(cloud_config)['runcmd'],
-        f'test -e {step}',
-    ):
-        typed = command.replace('https://files.example.com', public)
-        done = pair.plain.server.run(typed, SOON)
-        assert done.code == 0, (typed, done)
-    pair.plain.starts_backup()
-    assert pair.plain.ends('complete')['reported_at']

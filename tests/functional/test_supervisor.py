@@ -2,8 +2,6 @@
 """What contrib/agent adds to a server, beside one that has it not."""
 
 import json
-import pathlib
-from typing import Any
 
 import pytest
 
@@ -11,8 +9,6 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
-
-Template = base.Template
 
 # Goes on when it may: a file for each deployment.
 _WAITS = """\
@@ -25,9 +21,7 @@ printf ok > "$heat_outputs_path.greeting"
 _HANGS = '#!/bin/sh\necho half\nsleep 600\necho whole\n'
 
 
-def supervised(
-    cloud: base.Cloud, stack: base.Stack, resource: str = 'server'
-) -> base.minicloud_client.Agent:
+def supervised(cloud, stack, resource='server'):
     """Return the agent of a server that has the add-on, switched off."""
     return cloud.agent(
         f'{stack.name}-{resource}',
@@ -37,18 +31,13 @@ def supervised(
     )
 
 
-def begun(stack: base.Stack, name: str) -> list[str]:
+def begun(stack, name):
     """Return what the events of a deployment say of its beginning."""
     reasons = [one['resource_status_reason'] for one in stack.events(name)]
     return [one for one in reasons if 'Started: ' in one]
 
 
-def pending(agent: base.minicloud_client.Agent) -> list[pathlib.Path]:
-    """Return the results that a server keeps."""
-    return list((agent.path / 'var/supervisor/pending').glob('[!.]*.json'))
-
-
-def deployed(agent: base.minicloud_client.Agent) -> list[Template]:
+def deployed(agent):
     """Return the inputs of what a server has run."""
     folder = agent.path / 'var/deployed'
     found = [
@@ -61,7 +50,7 @@ def deployed(agent: base.minicloud_client.Agent) -> list[Template]:
     ]
 
 
-def with_actions(**properties: Any) -> Template:
+def with_actions(**properties):
     """Return a template whose deployment has an action that hangs."""
     scripts = {'CREATE': '#!/bin/sh\n', 'HANG': _HANGS}
     config = running.component(scripts, {})
@@ -71,9 +60,7 @@ def with_actions(**properties: Any) -> Template:
 @pytest.mark.quick
 @conftest.trusted
 @pytest.mark.timeout(240)
-def test_a_deployment_says_that_its_server_has_begun(
-    cloud: base.Cloud, stacks: base.Make, tmp_path: pathlib.Path
-) -> None:
+def test_a_deployment_says_that_its_server_has_begun(cloud, stacks, tmp_path):
     template = base.software(script=_WAITS)
     resources = template['resources']
     resources['plain'] = resources['server']
@@ -114,12 +101,10 @@ def test_a_deployment_says_that_its_server_has_begun(
 
 
 @pytest.mark.timeout(240)
-def test_a_run_has_its_time_and_a_power_failure_ends_it(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
+def test_a_run_has_its_time_and_a_power_failure_ends_it(cloud, stacks):
     stack = stacks(with_actions(timeout=300, delivery_timeout=60))
 
-    def run(state: str) -> Template | None:
+    def run(state):
         found = stack.resource('deployment', 'runs')['attributes']['runs']
         # A signal is answered before anything comes of it.
         return found[0] if found and found[0]['state'] == state else None
@@ -149,34 +134,9 @@ def test_a_run_has_its_time_and_a_power_failure_ends_it(
         assert 'will not run again' in found['outputs']['deploy_stderr']
 
 
-def test_a_result_is_sent_until_it_is_accepted_also_after_a_reboot(
-    cloud: base.Cloud, stacks: base.Make
-) -> None:
-    stack = stacks(base.software())
-    agent = supervised(cloud, stack)
-    path = f'{servers.container(stack)}/signals/[^.]*'
-    with agent, cloud.faults([{'method': 'PUT', 'path': path, 'status': 401}]):
-        base.until(lambda: len(servers.signals(cloud, stack)) > 3)
-        assert len(pending(agent)) == 1
-        agent.stop()
-    assert len(pending(agent)) == 1
-    with agent:
-        stack.wait('CREATE_COMPLETE')
-        base.until(lambda: not pending(agent))
-    assert stack.outputs['deployment_greeting'] == 'hello world'
-    said = agent.log.read_text()
-    said += (agent.path / 'var/supervisor/deliver.log').read_text()
-    assert 'was refused by' in said
-    url = next(iter(deployed(agent)))['deploy_signal_id']
-    signature = url.partition('temp_url_sig=')[2].partition('&')[0]
-    assert signature
-    assert signature not in said
-
-
+@pytest.mark.heats_classes
 @pytest.mark.timeout(240)
-def test_to_heats_own_classes_it_reports_nothing(
-    heats_own: base.Cloud, heats_own_stacks: base.Make
-) -> None:
+def test_to_heats_own_classes_it_reports_nothing(heats_own, heats_own_stacks):
     for transport in ('CFN_SIGNAL', 'TEMP_URL_SIGNAL'):
         stack = heats_own_stacks(base.software(signal_transport=transport))
         with supervised(heats_own, stack):

@@ -13,7 +13,6 @@ import re
 import shlex
 import subprocess
 import tarfile
-from typing import Any
 from urllib import parse
 import uuid
 
@@ -93,7 +92,7 @@ def test_curl_with_a_url_is_answered_as_the_page_says(cloud, stacks, tmp_path):
 class Run:
     """A run on two servers, and what those were given for it."""
 
-    def __init__(self, cloud: base.Cloud, stack: base.Stack) -> None:
+    def __init__(self, cloud, stack):
         self._swift = cloud.session()
         self._stack = stack
         self.container = f'/heat-plugins-{stack.id}'
@@ -103,13 +102,13 @@ class Run:
         stack.signal('fleet', {'run': order})
         self.urls = [self.given(name) for name in MEMBERS]
 
-    def given(self, server: str, former: Any = ()) -> dict[str, str]:
+    def given(self, server, former=()):
         """Return the URLs that a server is given for it.
 
         :param former: where results of former attempts went.
         """
 
-        def urls() -> dict[str, str]:
+        def urls():
             for config in self._stack.metadata(server):
                 inputs = {
                     one['name']: one['value'] for one in config['inputs']
@@ -120,21 +119,21 @@ class Run:
 
         return dict(base.until(urls))
 
-    def command(self, name: str, *words: str) -> Any:
+    def command(self, name, *words):
         code, shown = self.commands(name, self.id, *words)
         assert code in (0, 3, 6), shown
         return shown
 
-    def ended(self) -> Any:
+    def ended(self):
         """Wait for its end; what a user is shown of it."""
         return self.command('wait')
 
-    def objects(self, prefix: str = '') -> list[str]:
+    def objects(self, prefix=''):
         path = f'{self.container}?prefix={prefix}&format=json'
         answer = self._swift.get('object-store', path)
         return [one['name'] for one in answer.json()] if answer.ok else []
 
-    def content(self, url: str) -> bytes:
+    def content(self, url):
         """Return the object of a URL as heat-plugins reads it."""
         path = parse.urlsplit(url).path
         path = path[path.index(self.container) :]
@@ -144,19 +143,19 @@ class Run:
         return answer.body
 
 
-def below(url: str, name: str) -> str:
+def below(url, name):
     """Return the URL of an object below the prefix of one."""
     parts = parse.urlsplit(url)
     return parse.urlunsplit(parts._replace(path=parts.path + name))
 
 
-def crossed(urls: list[str]) -> Iterator[str]:
+def crossed(urls):
     """Sign the object of each URL with the signature of each other one."""
     for mine, other in itertools.permutations(map(parse.urlsplit, urls), 2):
         yield parse.urlunsplit(mine._replace(query=other.query))
 
 
-def archive(*names: str) -> bytes:
+def archive(*names):
     """Return a tarball of files with some names."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode='w') as found:
@@ -165,14 +164,14 @@ def archive(*names: str) -> bytes:
     return content.getvalue()
 
 
-def send(method: str, url: str, body: bytes = b'', **headers: str) -> int:
+def send(method, url, body=b'', **headers):
     """Send a request as a hostile server; the HTTP status."""
     named = {name.replace('_', '-'): one for name, one in headers.items()}
     return rest.send(method, url, body=body, headers=named).status
 
 
 @pytest.fixture
-def victim(cloud: base.Cloud) -> Iterator[str]:
+def victim(cloud):
     """An object in another container of the project; its path."""
     swift = cloud.session()
     path = '/victim/secret'
@@ -186,9 +185,8 @@ def victim(cloud: base.Cloud) -> Iterator[str]:
 
 
 @pytest.fixture(scope='module')
-def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
-    found = module_stacks(test_triggers.fleet(), name='attacked')
-    found.wait('CREATE_COMPLETE')
+def stack(cloud, module_stacks):
+    found = module_stacks(test_triggers.fleet(), name='attacked').created()
     return found
 
 
@@ -302,8 +300,7 @@ def test_what_a_server_names_leads_cleaning_to_no_other_object(run, victim):
 def test_a_signal_of_another_project_or_stack_reaches_nothing(
     cloud, stack, stacks
 ):
-    other = stacks(test_triggers.template(), name='other')
-    other.wait('CREATE_COMPLETE')
+    other = stacks(test_triggers.template(), name='other').created()
     stranger = test_triggers.Server(cloud, other)
     tenant = cloud.session('other')
     own = tenant.endpoint('orchestration')

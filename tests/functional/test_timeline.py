@@ -3,8 +3,6 @@
 
 import contextlib
 import json
-import pathlib
-from typing import Any
 from xml.etree import ElementTree as etree
 
 import pytest
@@ -27,7 +25,7 @@ _MORE = {
     'flow': {
         'type': 'OS::Mistral::Workflow',
         'properties': {
-            'definition': 'greet: {tasks: {do: {action: std.noop}}}',
+            'definition': 'greet: {tasks: {do: {action: std.noop}}}'
         },
     },
     'greeted': {
@@ -39,7 +37,7 @@ _MORE = {
 _SVG = '{http://www.w3.org/2000/svg}'
 
 
-def _rows(found: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+def _rows(found):
     return {
         (one['Kind'], one['Resource'], one['What'], one['State'])
         for one in found
@@ -48,8 +46,8 @@ def _rows(found: list[dict[str, Any]]) -> set[tuple[str, ...]]:
 
 @pytest.mark.timeout(300)
 def test_a_timeline_shows_deployments_runs_and_executions(
-    cloud: base.Cloud, stacks: base.Make, tmp_path: pathlib.Path
-) -> None:
+    cloud, stacks, tmp_path
+):
     template = base.software(config=_COMPONENT, input_values={})
     template['resources'] |= _MORE
     template['resources']['group'] = {
@@ -59,11 +57,11 @@ def test_a_timeline_shows_deployments_runs_and_executions(
     template['outputs'] = {}
     stack = stacks(template)
 
-    def timeline(*options: str) -> str:
+    def timeline(*options):
         command = ('software', 'deployment', 'timeline', stack.name)
         return cloud.openstack(*command, *options)
 
-    def listed(*options: str) -> set[tuple[str, ...]]:
+    def listed(*options):
         return _rows(json.loads(timeline(*options, '-f', 'json')))
 
     stack.waiting()

@@ -15,8 +15,7 @@ def _chosen(stack, name='deployment'):
     return shown['signal_transport']
 
 
-@pytest.mark.parametrize('trigger_url', [False, True])
-def test_agent_signals_by_each_transport(cloud, stacks, trigger_url):
+def test_agent_signals_by_each_transport(cloud, stacks):
     transports = {
         'TEMP_URL_SIGNAL': 'TEMP_URL_POLL',
         'CFN_SIGNAL': 'CFN_SIGNAL',
@@ -25,20 +24,34 @@ def test_agent_signals_by_each_transport(cloud, stacks, trigger_url):
     if conftest.PROFILE == 'small':
         # See `conftest.trusted`.
         transports['HEAT_SIGNAL'] = 'HEAT_SIGNAL'
-    template = base.software(
-        deployments=len(transports), trigger_url=trigger_url
-    )
-    for number, asked in enumerate(transports):
-        deployment = template['resources'][f'deployment{number}']
-        deployment['properties']['signal_transport'] = asked
+    # Each with a URL that starts runs, and without one.
+    count = 2 * len(transports)
+    template = base.software(deployments=count)
+    for number, asked in enumerate([*transports] * 2):
+        template['resources'][f'deployment{number}']['properties'].update(
+            signal_transport=asked, trigger_url=number >= len(transports)
+        )
+    silent = template['resources']['silent'] = base.software()['resources'][
+        'deployment'
+    ]
+    silent['properties'].update(name='silent', signal_transport='NO_SIGNAL')
     stack = stacks(template)
-    with servers.agent(cloud, stack):
+    # Without a signal nothing is waited for; the server runs it nevertheless.
+    base.until(
+        lambda: (
+            stack.resource('silent')['resource_status'] == 'CREATE_COMPLETE'
+        )
+    )
+    assert stack.deployment('silent').status == 'COMPLETE'
+    with servers.agent(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
-    for number, chosen in enumerate(transports.values()):
+        config = stack.deployment('silent').config['id']
+        base.until(lambda: config in servers.has_run(agent))
+    for number, chosen in enumerate([*transports.values()] * 2):
         name = f'deployment{number}'
         assert stack.outputs[f'{name}_greeting'] == 'hello world'
         assert _chosen(stack, name) == chosen
-    assert len(servers.signals(cloud, stack)) == 2
+    assert len(servers.signals(cloud, stack)) == 4
 
 
 def test_auto_passes_over_a_swift_that_refuses(cloud, stacks):
@@ -50,17 +63,6 @@ def test_auto_passes_over_a_swift_that_refuses(cloud, stacks):
     assert _chosen(stack) == 'CFN_SIGNAL'
 
 
-def test_without_a_signal_nothing_is_waited_for(cloud, stacks):
-    stack = stacks(base.software(signal_transport='NO_SIGNAL'))
-    stack.wait('CREATE_COMPLETE')
-    assert stack.deployment().status == 'COMPLETE'
-    assert stack.outputs['deployment_greeting'] is None
-    config = stack.metadata()[0]['id']
-    with servers.agent(cloud, stack) as agent:
-        base.until(lambda: config in servers.has_run(agent))
-    assert not servers.signals(cloud, stack)
-
-
 def test_user_without_the_swift_role_is_told_so(stacks):
     stack = stacks(base.software(), user='reader')
     stack.wait('CREATE_FAILED')
@@ -70,28 +72,24 @@ def test_user_without_the_swift_role_is_told_so(stacks):
     assert {'swift': '403', 'rgw': '401'}[conftest.STORE] in stack.reason
 
 
-@pytest.mark.parametrize(
-    ('transport', 'way'),
-    [('TEMP_URL_POLL', 'deployment'), ('CFN_SIGNAL', 'resource signal')],
-)
-def test_somebody_else_completes_it(cloud, stacks, transport, way):
-    stack = stacks(base.software(signal_transport=transport))
-    waiting = stack.waiting()
-    if way == 'resource signal':
-        stack.signal('deployment', {'greeting': 'by hand'})
-    else:
-        answer = cloud.session().put(
-            'orchestration',
-            f'/software_deployments/{waiting.id}',
-            {
-                'status': 'COMPLETE',
-                'status_reason': 'by hand',
-                'output_values': {'greeting': 'by hand'},
-            },
-        )
-        assert answer.ok, answer
+def test_somebody_else_completes_it(cloud, stacks):
+    template = base.software(deployments=2)
+    signalled = template['resources']['deployment1']['properties']
+    signalled['signal_transport'] = 'CFN_SIGNAL'
+    stack = stacks(template)
+    path = f'/software_deployments/{stack.waiting("deployment0").id}'
+    outputs = {'greeting': 'by hand'}
+    ended = {
+        'status': 'COMPLETE',
+        'status_reason': 'by hand',
+        'output_values': outputs,
+    }
+    assert cloud.session().put('orchestration', path, ended).ok
+    stack.waiting('deployment1')
+    stack.signal('deployment1', outputs)
     stack.wait('CREATE_COMPLETE')
-    assert stack.outputs['deployment_greeting'] == 'by hand'
+    for name in ('deployment0', 'deployment1'):
+        assert stack.outputs[f'{name}_greeting'] == 'by hand'
 
 
 @conftest.trusted
@@ -115,6 +113,5 @@ def _create_and_update(cloud, stacks, template):
     with servers.agent(cloud, stack):
         stack.wait('CREATE_COMPLETE')
         assert stack.outputs['deployment_greeting'] == 'hello world'
-        stack.update(template, who='moon')
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(template, who='moon')
     assert stack.outputs['deployment_greeting'] == 'hello moon'

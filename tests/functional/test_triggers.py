@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that a signal starts, on one server or on a group of them."""
 
-from typing import Any
 import uuid
 
 import pytest
@@ -11,14 +10,12 @@ from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 
-Template = base.Template
-
 SERVERS = ('server0', 'server1')
 
 _BACKUP = '#!/bin/sh\necho "level $level"\n'
 
 
-def template(**properties: Any) -> Template:
+def template(**properties):
     """Return a deployment with a URL, and a fleet of which it is not."""
     config = running.component({'CREATE': '', 'BACKUP': _BACKUP}, {'level': 3})
     server = {}
@@ -40,7 +37,7 @@ def template(**properties: Any) -> Template:
     return whole
 
 
-def fleet() -> Template:
+def fleet():
     """Return a group with two servers."""
     whole = template(members='single')
     resources = whole['resources']
@@ -58,23 +55,18 @@ def fleet() -> Template:
     return whole
 
 
-def post(url: str, details: Any, **headers: str) -> int:
+def post(url, details, **headers):
     """POST to a URL as curl would; the HTTP status."""
     return base.rest.send('POST', url, body=details, headers=headers).status
 
 
-def told(
-    stack: base.Stack,
-    beginning: str,
-    name: str = 'deployment',
-    holding: str = '',
-) -> str:
+def told(stack, beginning, name='deployment', holding=''):
     """Wait for an event of a resource that begins like that, and has a text.
 
     Other tests may have told the stack of a module something else.
     """
 
-    def event() -> str | None:
+    def event():
         reasons = [
             str(one['resource_status_reason']) for one in stack.events(name)
         ]
@@ -89,16 +81,15 @@ def told(
 
 
 @pytest.fixture(scope='module')
-def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
-    found = module_stacks(template(trigger_url=True), name='hooked')
-    found.wait('CREATE_COMPLETE')
+def stack(cloud, module_stacks):
+    found = module_stacks(template(trigger_url=True), name='hooked').created()
     return found
 
 
 @pytest.mark.quick
 def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
-    cloud: base.Cloud, stack: base.Stack
-) -> None:
+    cloud, stack
+):
     details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
     assert post(stack.outputs['trigger_url'], details) == 200
     said = told(stack, 'Signal: run ')
@@ -125,7 +116,7 @@ def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
 class Server:
     """Whoever has the credentials with which a server polls."""
 
-    def __init__(self, cloud: base.Cloud, stack: base.Stack) -> None:
+    def __init__(self, cloud, stack):
         shown = stack.resource('server', 'os_collect_config')
         login = shown['attributes']['os_collect_config']['heat']
         user = {'id': login['user_id'], 'password': login['password']}
@@ -136,7 +127,7 @@ class Server:
         )
         self._url = f'{self.endpoint}/stacks/{stack.name}/{stack.id}/resources'
 
-    def signal(self, details: Any, name: str = 'deployment') -> None:
+    def signal(self, details, name='deployment'):
         """Signal a resource of the stack."""
         url = f'{self._url}/{name}/signal'
         status = post(url, details, **{'X-Auth-Token': self.token})
@@ -145,18 +136,14 @@ class Server:
 
 @pytest.mark.quick
 @conftest.trusted
-def test_a_server_starts_nothing_unless_the_template_lets_it(
-    cloud: base.Cloud, stacks: Any
-) -> None:
-    stack = stacks(template(), name='ordered')
-    stack.wait('CREATE_COMPLETE')
+def test_a_server_starts_nothing_unless_the_template_lets_it(cloud, stacks):
+    stack = stacks(template(), name='ordered').created()
     server = Server(cloud, stack)
     server.signal({'trigger': 'BACKUP'})
     said = told(stack, 'Not triggered: ')
     assert 'property "trigger_by_servers"' in said
     assert not running.given(stack)
-    stack.update(template(trigger_by_servers=True))
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template(trigger_by_servers=True))
     server.signal({'trigger': 'BACKUP'})
     told(stack, 'Signal: run ')
     base.until(lambda: running.given(stack) == ['deployment-BACKUP'])
@@ -164,7 +151,7 @@ def test_a_server_starts_nothing_unless_the_template_lets_it(
 
 @pytest.mark.quick
 @conftest.trusted
-def test_a_server_answers_for_no_other(cloud: base.Cloud, stacks: Any) -> None:
+def test_a_server_answers_for_no_other(cloud, stacks):
     server = {'software_config_transport': 'POLL_SERVER_HEAT'}
     whole = base.software(server=server, signal_transport='CFN_SIGNAL')
     stack = stacks(whole, name='another')
@@ -178,12 +165,10 @@ def test_a_server_answers_for_no_other(cloud: base.Cloud, stacks: Any) -> None:
 
 
 @pytest.mark.quick
-def test_the_url_is_dead_once_the_template_asks_no_more(stacks: Any) -> None:
-    stack = stacks(template(trigger_url=True))
-    stack.wait('CREATE_COMPLETE')
+def test_the_url_is_dead_once_the_template_asks_no_more(stacks):
+    stack = stacks(template(trigger_url=True)).created()
     url = stack.outputs['trigger_url']
-    stack.update(template())
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template())
     assert stack.outputs['trigger_url'] is None
     # Heat makes a 500 of it that Keystone has no such key.
     assert post(url, {'trigger': 'BACKUP'}) >= 400

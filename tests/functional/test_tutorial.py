@@ -5,8 +5,6 @@ The page brings its cloud up and down, and what it leaves in Mistral goes with
 that, so the cloud is one of this test's own.
 """
 
-from collections.abc import Iterator
-import pathlib
 import subprocess
 import sys
 
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def script() -> str:
+def script():
     """Return what the page lets its reader type; it ends at an error."""
     lines = ['set -e', 'trap \'echo "Failed: $BASH_COMMAND" >&2\' ERR']
     for block in pages.blocks(pages.read('tutorial')):
@@ -37,15 +35,13 @@ def script() -> str:
 
 
 @pytest.fixture
-def own_cloud(request: pytest.FixtureRequest) -> Iterator[base.Cloud]:
+def own_cloud(request):
     yield from conftest.clouds(request, 'tutorial')
 
 
 @pytest.mark.long
 @pytest.mark.timeout(480)
-def test_every_command_of_the_page_works(
-    own_cloud: base.Cloud, tmp_path: pathlib.Path
-) -> None:
+def test_every_command_of_the_page_works(own_cloud, tmp_path):
     # The page writes a file to where its reader is.
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
     # The Python with which the reader has installed the mini cloud.

@@ -34,29 +34,26 @@ def _with_bystander(**properties):
 
 
 @pytest.mark.quick
-def test_cancelled_create_is_never_run(cloud, stacks):
-    stack = stacks(_with_bystander())
-    waiting = stack.waiting()
+def test_what_is_cancelled_is_never_run_and_the_next_works(cloud, stacks):
+    template = _with_bystander()
+    stack = stacks(template)
+    created = stack.waiting()
     stack.action(cancel_without_rollback=None)
     base.until(
         lambda: (
-            waiting.config['id'] not in [one['id'] for one in stack.metadata()]
+            created.config['id'] not in [one['id'] for one in stack.metadata()]
         ),
         20,
     )
     stack.wait('CREATE_FAILED')
     # Too late: it is no result, and changes nothing.
-    assert waiting.put(servers.body(greeting='late')) == 201
-    _runs_nothing_of(cloud, stack, [waiting.config['id']])
+    assert created.put(servers.body(greeting='late')) == 201
+    _runs_nothing_of(cloud, stack, [created.config['id']])
     assert stack.status == 'CREATE_FAILED'
-
-
-@pytest.mark.quick
-def test_cancelled_update_is_rolled_back_and_the_next_works(cloud, stacks):
-    template = _with_bystander()
-    stack = stacks(template)
-    assert stack.waiting().put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
+    stack.update(template)
+    with servers.agent(cloud, stack):
+        stack.wait('UPDATE_COMPLETE')
+    # A cancelled update is rolled back.
     stack.update(template, who='moon')
     waiting = stack.waiting(action='UPDATE')
     stack.action(cancel_update=None)
@@ -67,21 +64,21 @@ def test_cancelled_update_is_rolled_back_and_the_next_works(cloud, stacks):
             return None
         return found
 
-    back = base.until(rolling_back)
-    assert back.inputs['who'] == 'world'
+    assert base.until(rolling_back).inputs['who'] == 'world'
     assert waiting.put(servers.body(greeting='late')) == 201
     with servers.agent(cloud, stack) as agent:
         stack.wait('ROLLBACK_COMPLETE')
         assert stack.outputs['deployment_greeting'] == 'hello world'
-        stack.update(template, who='mars')
-        stack.wait('UPDATE_COMPLETE')
+        stack.updated(template, who='mars')
         assert stack.outputs['deployment_greeting'] == 'hello mars'
         assert waiting.config['id'] not in servers.has_run(agent)
 
 
 @pytest.mark.quick
 def test_action_ends_at_its_own_time_limit(cloud, stacks):
-    template = _with_bystander(timeout=3)
+    template = _with_bystander(
+        actions=['CREATE', 'UPDATE', 'DELETE'], timeout=3
+    )
     stack = stacks(template)
     waiting = stack.waiting()
     stack.wait('CREATE_FAILED')
@@ -91,11 +88,22 @@ def test_action_ends_at_its_own_time_limit(cloud, stacks):
     assert waiting.config['id'] not in [one['id'] for one in stack.metadata()]
     assert waiting.put(servers.body(greeting='late')) == 201
     _runs_nothing_of(cloud, stack, [waiting.config['id']])
-    template['resources']['deployment']['properties']['timeout'] = 60
+    template['resources']['deployment']['properties']['timeout'] = 10
     stack.update(template)
     with servers.agent(cloud, stack):
         stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'hello world'
+    # So does a DELETE if the server is gone.
+    stack.delete()
+    withdrawn = stack.waiting(action='DELETE')
+    stack.wait('DELETE_FAILED')
+    assert 'has not signalled DELETE within' in stack.reason
+    assert withdrawn.config['id'] not in [
+        one['id'] for one in stack.metadata()
+    ]
+    with servers.agent(cloud, stack):
+        stack.delete()
+        base.until(lambda: stack.status == 'DELETE_COMPLETE')
 
 
 @pytest.mark.quick
@@ -106,22 +114,6 @@ def test_a_deployment_is_deleted_while_it_waits_or_after_it_failed(stacks):
     assert failed.waiting().put(servers.body(deploy_status_code=1)) == 201
     failed.wait('CREATE_FAILED')
     for stack in (waits, failed):
-        stack.delete()
-        stack.wait('DELETE_COMPLETE')
+        stack.remove()
     # Without the container there is no key, or no access at all.
     assert waiting.put(servers.body()) == conftest.REFUSED
-
-
-def test_delete_ends_at_the_limit_if_the_server_is_gone(cloud, stacks):
-    stack = stacks(base.software(actions=['CREATE', 'DELETE'], timeout=8))
-    assert stack.waiting().put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
-    stack.delete()
-    stack.wait('DELETE_FAILED')
-    assert 'has not signalled DELETE within' in stack.reason
-    assert stack.metadata() == []
-    # The server is back.
-    with servers.agent(cloud, stack):
-        stack.delete()
-        base.until(lambda: stack.status == 'DELETE_COMPLETE')
-    assert len(servers.signals(cloud, stack)) == 2

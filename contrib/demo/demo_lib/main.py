@@ -79,10 +79,7 @@ def _too_slow(number: int, frame: FrameType | None) -> None:
 
 
 def _end(
-    cloud: minicloud_client.Cloud,
-    shown: screen.Screen,
-    keep: bool,
-    code: int,
+    cloud: minicloud_client.Cloud, shown: screen.Screen, keep: bool, code: int
 ) -> int:
     """Take the cloud down, or say how to use it; the exit code."""
     signal.alarm(0)
@@ -132,9 +129,7 @@ def _say_usage(cloud: minicloud_client.Cloud, shown: screen.Screen) -> None:
 
 
 def _sum_up(
-    shown: screen.Screen,
-    timings: list[tuple[tour.Step, float]],
-    total: float,
+    shown: screen.Screen, timings: list[tuple[tour.Step, float]], total: float
 ) -> None:
     shown.step('Every step succeeded:')
     for step, seconds in timings:

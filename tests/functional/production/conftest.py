@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cloud of these tests: engines that are told dead after seconds."""
 
-from collections.abc import Iterator
 import os
 import pathlib
 import shutil
@@ -16,16 +15,16 @@ from tests.functional import conftest as functional
 CONF = (
     functional.CONF
     + """\
-rescue_interval = 10
+rescue_interval = 5
 
 [DEFAULT]
-periodic_interval = 10
+periodic_interval = 5
 """
 )
 
 
 @pytest.fixture(scope='session')
-def metrics_port() -> Iterator[int]:
+def metrics_port():
     """The port on which one process of the engines serves metrics."""
     with socket.create_server(('127.0.0.1', 0)) as server:
         port: int = server.getsockname()[1]
@@ -36,12 +35,8 @@ def metrics_port() -> Iterator[int]:
 
 
 @pytest.fixture(scope='session')
-def cloud(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    metrics_port: int,
-) -> Iterator[base.Cloud]:
-    """A cloud whose engines report every ten seconds."""
+def cloud(request, tmp_path_factory, metrics_port):
+    """A cloud whose engines report every five seconds."""
     conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
     conf.write_text(f'{CONF}\n[heat_plugins]\nmetrics_port={metrics_port}\n')
     yield from functional.clouds(
@@ -50,12 +45,12 @@ def cloud(
 
 
 @pytest.fixture
-def stacks(cloud: base.Cloud) -> Iterator[base.Make]:
+def stacks(cloud):
     """Makes stacks; all services run again before those are deleted."""
     before = base.Leftovers.of(cloud)
     made: list[base.Stack] = []
 
-    def make(template: base.Template, **options: object) -> base.Stack:
+    def make(template, **options):
         made.append(base.Stack(cloud.session(), template, **options))
         return made[-1]
 
@@ -67,7 +62,7 @@ def stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     before.hold(cloud)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Give them time: an engine is told dead after seconds, not at once."""
     for item in items:
         if __package__ in item.nodeid.replace(os.sep, '.'):

@@ -12,7 +12,6 @@ tables, Swift, Mistral and Keystone.
 
 import argparse
 import collections
-from collections.abc import Callable, Sequence
 from concurrent import futures
 import contextlib
 import random
@@ -62,7 +61,7 @@ STALLED = 180
 RESCUED = 150
 
 
-def template() -> base.Template:
+def template():
     """Return some deployments, and a group."""
     found = waits.template()
     group = base.group(waits.COUNT, signal_transport='TEMP_URL_POLL')
@@ -71,15 +70,15 @@ def template() -> base.Template:
     return found
 
 
-def faults(cloud: base.Cloud) -> dict[str, Callable[[], None]]:
+def faults(cloud):
     """Return what may go wrong, by its name; each mends itself."""
 
-    def again(service: str, end: Callable[[str], None]) -> None:
+    def again(service, end):
         end(service)
         time.sleep(random.uniform(0, 5))
         cloud.start(service)
 
-    def swift(**rule: object) -> None:
+    def swift(**rule):
         until = time.time() + random.uniform(3, 15)
         cloud.set_faults(
             [{'user_agent': 'keystoneauth', **rule, 'until': until}]
@@ -110,13 +109,13 @@ PYTHONS = re.compile(
 class Servers:
     """Answers in the place of all servers, each time after a while."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         #: What was sent, by the id of the config.
         self.sent: dict[str, str] = {}
         self._due: dict[str, float] = {}
         self._answered: set[str] = set()
 
-    def answer(self, rows: Sequence[tables.Row], within: float) -> None:
+    def answer(self, rows, within):
         now = time.monotonic()
         for one in rows:
             if one.status != 'IN_PROGRESS' or one.config_id in self._answered:
@@ -138,7 +137,7 @@ class Servers:
 class Soak:
     """Stacks that wait, servers that answer, and what goes wrong."""
 
-    def __init__(self, cloud: base.Cloud, stacks: int) -> None:
+    def __init__(self, cloud, stacks):
         self._cloud = cloud
         self._tables = tables.Tables(cloud)
         self._servers = Servers()
@@ -155,7 +154,7 @@ class Soak:
         self._doing: dict[str, tuple[object, float]] = {}
         self._over = threading.Event()
 
-    def run(self, seconds: float) -> list[str]:
+    def run(self, seconds):
         """Return what is not as it should be."""
         before = tables.Left.of(self._cloud)
         session = self._cloud.session()
@@ -186,7 +185,7 @@ class Soak:
             self._wrong[f'left behind: {after}; before: {before}'] = None
         return list(self._wrong)
 
-    def _break(self, seconds: float) -> None:
+    def _break(self, seconds):
         known = faults(self._cloud)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -198,12 +197,7 @@ class Soak:
         self._cloud.clear_faults()
         print(f'{time.strftime("%X")} no more faults', flush=True)
 
-    def _go_on(
-        self,
-        stacks: dict[str, base.Stack],
-        seconds: float,
-        pool: futures.Executor,
-    ) -> None:
+    def _go_on(self, stacks, seconds, pool):
         """Answer, and update what has ended, until all is complete."""
         last = time.monotonic() + seconds
         found: dict[str, tuple[str, str]] = {}
@@ -238,7 +232,7 @@ class Soak:
             if not status.endswith('COMPLETE'):
                 self._wrong[f'{name} has not ended: {status}: {reason}'] = None
 
-    def _has_ended(self, name: str, status: str) -> bool:
+    def _has_ended(self, name, status):
         """Say whether what a stack was last asked for has ended.
 
         One that has failed is given the time in which engines that have died
@@ -253,9 +247,7 @@ class Soak:
             return False
         return now - self._asked.get(name, 0) > ASKED
 
-    def _has_stalled(
-        self, name: str, status: str, rows: Sequence[tables.Row]
-    ) -> bool:
+    def _has_stalled(self, name, status, rows):
         now = time.monotonic()
         doing = status, frozenset(rows)
         before, since = self._doing.get(name, (None, now))
@@ -273,9 +265,7 @@ class Soak:
         del self._doing[name]
         return True
 
-    def _update(
-        self, stack: base.Stack, status: str, pool: futures.Executor
-    ) -> None:
+    def _update(self, stack, status, pool):
         """Have something new done, or what has failed once more."""
         if status.endswith('COMPLETE'):
             self._who[stack.name] = f'{random.getrandbits(32):x}'
@@ -283,16 +273,14 @@ class Soak:
         self._asked[stack.name] = time.monotonic()
         self._ended.pop(stack.name, None)
 
-        def update() -> None:
+        def update():
             # Heat may be away, and is asked again.
             with contextlib.suppress(AssertionError, OSError):
                 stack.update(template(), timeout_mins=60, who=who)
 
         pool.submit(update)
 
-    def _judge(
-        self, name: str, status: str, reason: str, rows: Sequence[tables.Row]
-    ) -> None:
+    def _judge(self, name, status, reason, rows):
         """Note what is wrong with the end of a stack, and the others."""
         self._ends[status] += 1
         if status.endswith('FAILED'):
@@ -319,7 +307,7 @@ class Soak:
                 self._wrong[f'{what} is on its server still'] = None
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--stacks', type=int, default=50)
     parser.add_argument('--seconds', type=float, default=600)

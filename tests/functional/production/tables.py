@@ -5,11 +5,9 @@ Servers ask twice a minute; whoever wants to know of hundreds of them at once,
 every second, must not ask Heat.
 """
 
-from collections.abc import Sequence
 import contextlib
 import dataclasses
 import json
-from typing import Any
 
 import pymysql
 
@@ -41,7 +39,7 @@ class Left:
     trusts: int
 
     @classmethod
-    def of(cls, cloud: base.Cloud) -> 'Left':
+    def of(cls, cloud):
         session = cloud.session()
         trusts = session.get(
             'identity', f'/OS-TRUST/trusts?trustor_user_id={session.user_id}'
@@ -78,10 +76,10 @@ class Row:
 class Tables:
     """Heat's tables, in the database of a cloud."""
 
-    def __init__(self, cloud: base.Cloud) -> None:
+    def __init__(self, cloud):
         self._socket = str(cloud.path / 'run/mariadb.sock')
 
-    def counts(self) -> dict[str, int]:
+    def counts(self):
         """Return how many rows each of `TABLES` has."""
         found = self._read(
             ' UNION ALL '.join(
@@ -91,7 +89,7 @@ class Tables:
         )
         return {str(table): int(count) for table, count in found}
 
-    def look(self) -> tuple[dict[str, tuple[str, str]], list[Row]]:
+    def look(self):
         """Return the stacks' statuses and reasons, and all deployments."""
         # First, so that those of a stack that has ended are its last.
         stacks = self._read(
@@ -121,7 +119,7 @@ class Tables:
             ],
         )
 
-    def _read(self, query: str) -> Sequence[tuple[Any, ...]]:
+    def _read(self, query):
         connection = pymysql.connect(
             unix_socket=self._socket, user='root', database='heat'
         )

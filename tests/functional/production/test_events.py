@@ -89,8 +89,7 @@ def send_until(true, send):
 
 def test_the_example_runs_on_each_event_of_its_project(cloud, stacks, events):
     template = EXAMPLE.read_text()
-    stack = stacks(template)
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template).created()
     (trigger,) = triggers(cloud)
     assert trigger['event'] == EVENT
 
@@ -108,16 +107,14 @@ def test_the_example_runs_on_each_event_of_its_project(cloud, stacks, events):
     ] * len(runs)
     assert stack.resource('trigger')['physical_resource_id'] == trigger['id']
     # Another event is another trigger; what is not said stays.
-    stack.update(template, event='compute.instance.delete.end')
-    stack.wait('UPDATE_COMPLETE')
+    stack.updated(template, event='compute.instance.delete.end')
     (other,) = triggers(cloud)
     assert other['id'] != trigger['id']
     send_until(
         lambda: len(executions(stack)) > len(runs),
         lambda: events('compute.instance.delete.end'),
     )
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     assert triggers(cloud) == []
     # What events have begun belongs to the workflow, and goes with it.
     found = cloud.session().get(MISTRAL, '/executions').json()['executions']

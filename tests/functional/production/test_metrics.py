@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of two heat-engines with two processes each, on one host."""
 
-import contextlib
 import os
 import pathlib
 import signal
@@ -10,7 +9,6 @@ from urllib import request
 import pytest
 
 from tests.functional import base
-from tests.functional.production import soak
 from tests.functional.production import waits
 
 WAITING = 'heat_plugins_deployments_waiting'
@@ -19,7 +17,7 @@ COMPLETE = 'heat_plugins_deployment_results_total{result="complete"}'
 REQUESTS = 'heat_plugins_store_request_seconds_count{status="2xx"}'
 
 
-def scrape(port: int) -> dict[str, float]:
+def scrape(port):
     """Return what Prometheus would read; nothing while no process serves."""
     url = f'http://127.0.0.1:{port}/metrics'
     try:
@@ -31,7 +29,7 @@ def scrape(port: int) -> dict[str, float]:
     return {name: float(value) for name, value in pairs}
 
 
-def holder(port: int) -> int | None:
+def holder(port):
     """Return the process that listens on a port of 127.0.0.1."""
     address = f'0100007F:{port:04X}'
     for line in pathlib.Path('/proc/net/tcp').read_text().splitlines()[1:]:
@@ -41,7 +39,7 @@ def holder(port: int) -> int | None:
     return None
 
 
-def owner(opened: str) -> int | None:
+def owner(opened):
     for link in pathlib.Path('/proc').glob('[0-9]*/fd/*'):
         try:
             if os.readlink(link) == opened:
@@ -79,59 +77,3 @@ def test_metrics_are_sums_and_survive_the_process_that_serves_them(
     last = base.until(lambda: scrape(metrics_port))
     assert last[COMPLETE] == complete
     assert last[REQUESTS] >= after[REQUESTS]
-
-
-#: What each fault of the soak must raise for its alert to fire; a broker that
-#: restarts, and a listing that lags behind, only delay results.
-RAISES = {
-    'Swift answers 503': 'heat_plugins_store_request_seconds_count'
-    '{status="5xx"}',
-    'Swift answers 401': 'heat_plugins_store_request_seconds_count'
-    '{status="denied"}',
-    'Swift is slow': 'slow',
-    'database away': 'heat_plugins_scans_failed_total',
-    'engine 1 killed': 'heat_plugins_rescued_total{kind="resource"}',
-}
-
-
-def risen(port: int, name: str, before: dict[str, float]) -> bool:
-    """Say whether a sum of series has risen."""
-    now = scrape(port)
-    return bool(now) and total(now, name) > total(before, name)
-
-
-def total(shown: dict[str, float], name: str) -> float:
-    """Return the sum of series whose names begin like that.
-
-    Slow requests are those that no bucket up to 3 s has.
-    """
-    if name == 'slow':
-        stem = 'heat_plugins_store_request_seconds'
-        fast = sum(n for key, n in shown.items() if 'le="3.0"' in key)
-        return total(shown, f'{stem}_count') - fast
-    return sum(n for key, n in shown.items() if key.startswith(name))
-
-
-@pytest.mark.long
-def test_faults_of_the_soak_raise_what_alerts_read(
-    cloud, stacks, metrics_port
-):
-    stack = stacks(waits.template())
-    waits.all_wait(stack)
-    faults = soak.faults(cloud)
-    for fault, name in RAISES.items():
-        before = base.until(lambda: scrape(metrics_port))
-
-        def is_raised(fault=fault, name=name, before=before):
-            faults[fault]()
-            # Before the next one like it: what dies is resumed half a minute
-            # later.
-            with contextlib.suppress(AssertionError):
-                base.until(lambda: risen(metrics_port, name, before), 40)
-                return True
-            return False
-
-        base.until(is_raised, 160)
-    cloud.clear_faults()
-    waits.answer(stack)
-    stack.wait('CREATE_COMPLETE')

@@ -115,10 +115,10 @@ def test_of_signals_to_two_engines_at_once_one_counts(cloud, stacks):
     stack.wait('CREATE_COMPLETE', 120)
     first = stack.outputs
     for name in waits.NAMES:
-        assert (
-            first[f'{name}_greeting'],
-            first[f'{name}_deploy_stdout'],
-        ) in (('url', None), ('api', 'api'))
+        assert (first[f'{name}_greeting'], first[f'{name}_deploy_stdout']) in (
+            ('url', None),
+            ('api', 'api'),
+        )
         ended = [
             one['resource_status']
             for one in stack.events(name)

@@ -3,7 +3,6 @@
 
 import contextlib
 import json
-from typing import Any
 
 from tests.functional import base
 
@@ -11,26 +10,24 @@ COUNT = 4
 NAMES = [f'deployment{number}' for number in range(COUNT)]
 
 
-def template(**properties: Any) -> base.Template:
+def template(**properties):
     return base.software(deployments=COUNT, **properties)
 
 
-def all_wait(
-    stack: base.Stack, action: str = 'CREATE'
-) -> dict[str, base.Deployment]:
+def all_wait(stack, action='CREATE'):
     """Return the deployments of a stack once all of them wait."""
     return {name: stack.waiting(name, action) for name in NAMES}
 
 
-def body(greeting: str) -> bytes:
+def body(greeting):
     return json.dumps({'greeting': greeting, 'deploy_status_code': 0}).encode()
 
 
-def signal(deployment: base.Deployment, greeting: str) -> None:
+def signal(deployment, greeting):
     assert deployment.put(body(greeting)) == 201
 
 
-def current(stack: base.Stack, name: str) -> base.Deployment | None:
+def current(stack, name):
     """Return a deployment as it is now, unless it has gone."""
     # Also while it is asked for.
     with contextlib.suppress(AssertionError, base.NotShown):
@@ -38,7 +35,7 @@ def current(stack: base.Stack, name: str) -> base.Deployment | None:
     return None
 
 
-def answer(stack: base.Stack, seconds: float = 240) -> None:
+def answer(stack, seconds=240):
     """Signal what each deployment now waits for, until the stack is done.
 
     One that is gone on with has another config, and with it another URL.
@@ -46,7 +43,7 @@ def answer(stack: base.Stack, seconds: float = 240) -> None:
     """
     answered = set()
 
-    def done() -> bool:
+    def done():
         for name in NAMES:
             found = current(stack, name)
             if found is None or found.status != 'IN_PROGRESS':
@@ -59,6 +56,6 @@ def answer(stack: base.Stack, seconds: float = 240) -> None:
     base.until(done, seconds)
 
 
-def answers(stack: base.Stack) -> dict[str, Any]:
+def answers(stack):
     """Return what the deployments of a stack have been answered."""
     return {name: stack.outputs[f'{name}_greeting'] for name in NAMES}

@@ -3,6 +3,7 @@
 
 import hypothesis
 from hypothesis import strategies as st
+import pytest
 import yaml
 
 from heat_plugins.mistral import definitions
@@ -78,3 +79,9 @@ def test_a_signal_runs_a_workflow_or_is_refused(body, spec, is_whole):
     except workflow_requests.RunError:
         return
     assert run.workflow == 'stack.one'
+
+
+def test_a_workbook_is_refused_as_one():
+    text = 'name: b\nworkflows: {w: {tasks: {t: {action: std.noop}}}}'
+    with pytest.raises(definitions.InvalidDefinition, match='is a workbook'):
+        definitions.read(text)
