@@ -26,6 +26,7 @@ _STYLES = {
     chart.State.FAILED: 'red',
     chart.State.TIMED_OUT: 'yellow',
     chart.State.CANCELLED: 'magenta',
+    chart.State.SKIPPED: 'red',
 }
 
 
@@ -46,8 +47,8 @@ class Glyphs:
         return self.fills[[*_STYLES].index(state)]
 
 
-BLOCKS = Glyphs('░░▒█✗⧖─', '┊', '▸', '…')
-ASCII = Glyphs('..~#x?-', ':', '>', '~')
+BLOCKS = Glyphs('░░▒█✗⧖─╌', '┊', '▸', '…')
+ASCII = Glyphs('..~#x?-_', ':', '>', '~')
 
 
 def draw(

@@ -48,10 +48,12 @@ text { fill: #1f2328; }
 .failed { fill: #cf222e; stroke: #cf222e; }
 .timed-out { fill: #9a6700; stroke: #9a6700; }
 .cancelled { fill: #6e4db8; stroke: #6e4db8; }
+.skipped { fill: #ffffff; stroke: #cf222e; stroke-dasharray: 3 2; }
 .hatch { fill: url(#hatch); }
 .stripes { fill: url(#stripes); }
 .on { fill: #ffffff; }
 text.waiting, text.starting { fill: #59636e; stroke: none; }
+text.skipped { fill: #cf222e; stroke: none; }
 text.running, text.complete, text.failed, text.timed-out, text.cancelled {
   stroke: none; }
 .on.waiting, .on.starting { fill: #1f2328; }
@@ -71,10 +73,11 @@ text.on.running { stroke: #0969da; stroke-width: 4; paint-order: stroke; }
   .waiting, .starting { fill: #2a313c; stroke: #9198a1; }
   .complete { fill: #238636; stroke: #238636; }
   .failed { fill: #da3633; stroke: #da3633; }
+  .skipped { fill: #0d1117; stroke: #ff7b72; }
   text.waiting, text.starting { fill: #9198a1; }
   text.running { fill: #58a6ff; }
   text.complete { fill: #3fb950; }
-  text.failed { fill: #ff7b72; }
+  text.failed, text.skipped { fill: #ff7b72; }
   text.timed-out { fill: #d29922; }
   text.cancelled { fill: #b083f0; }
   .on.waiting, .on.starting { fill: #e6edf3; }

@@ -286,6 +286,19 @@ class RunSchedule(_Signal):
 
     do = schedule_signals.RUN
 
+    def signal(
+        self,
+        parsed_args: argparse.Namespace,
+        wanted: schedule_signals.ScheduleSignal,
+    ) -> dict[str, Any]:
+        stack, path = parsed_args.stack, parsed_args.schedule
+        shown = self.schedules.run(stack, path)
+        if shown['last_outcome'] in ('starting', 'missed'):
+            self.exit_code = common.NOT_STARTED
+            why = shown['reason'] or 'no heat-engine has created it'
+            self.log.error('Run %s is not started: %s', shown['last_run'], why)
+        return shown
+
 
 class BackfillSchedule(_Signal):
     """Run the action of a schedule for times of the past.
@@ -489,7 +502,7 @@ def _window(
     window = schedule.cut_off or schedule.lateness
     return chart.Bar(
         label=_clock(schedule, tick.time),
-        state=chart.State.CANCELLED if is_over else chart.State.WAITING,
+        state=chart.State.SKIPPED if is_over else chart.State.WAITING,
         start=tick.start,
         end=tick.start + window,
         said=_NOT_STARTED if is_over else NEXT,

@@ -325,6 +325,26 @@ class Schedules:
             'says why if it refuses that'
         )
 
+    def run(self, stack: str, path: str) -> dict[str, Any]:
+        """Run the action of a schedule now; return it once the run is there.
+
+        If no engine creates the run in time, the last outcome is "starting"
+        or "missed", and the reason says why.
+
+        :raises errors.Error: see `signal`.
+        """
+        former = self.show(stack, path)['reason']
+        shown = self.signal(stack, path, ScheduleSignal(do=RUN))
+        until = self._clock() + _PATIENCE
+        while (
+            shown['last_outcome'] == 'starting'
+            and shown['reason'] in ('', former)
+            and self._clock() < until
+        ):
+            self._sleep(_POLL)
+            shown = self.show(stack, path)
+        return shown
+
     def _find(self, stack: str, path: str) -> _Found:
         listed = self._of(stack)
         for root, place in listed:

@@ -3,6 +3,8 @@
 
 import types
 
+import fixtures
+
 from heat_plugins import errors
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import schedule_commands
@@ -115,12 +117,14 @@ class SignalCase(base.CommandCase):
                 heat, pool, clock=lambda: self.now, sleep=self.sleep
             ),
         )
+        self.slept = lambda: None
         self.add(self.stack, 'nightly')
         #: What an engine does with a signal.
         self.heat.signalled = lambda resource, details: None
 
     def sleep(self, seconds):
         self.now += seconds
+        self.slept()
 
     def add(self, stack, name, **more):
         kind = 'OS::Heat::SoftwareSchedule'
@@ -250,6 +254,32 @@ class SignalTest(SignalCase):
         self.assert_refused(
             'schedule run shop nightly', '00c0ffee of the schedule has not'
         )
+
+    def test_a_run_that_is_not_started_is_an_error_with_the_reason(self):
+        old = {'last_outcome': 'complete', 'reason': ''}
+        for outcome, reason, seconds, said in (
+            ('running', '', 0, ''),
+            ('starting', 'no store', 0, 'not started: no store'),
+            ('missed', 'too late', 0, 'not started: too late'),
+            ('starting', '', 20, 'no heat-engine has created it'),
+        ):
+            self.change(**old)
+            self.heat.signalled = lambda resource, details: self.followed(
+                last_outcome='starting'
+            )
+            became = {'last_outcome': outcome, 'reason': reason}
+            self.slept = lambda became=became: self.change(**became)
+            began = self.now
+            with fixtures.FakeLogger() as logged:
+                code, shown = self.json('schedule run shop nightly')
+            self.assertEqual(int(bool(said)), code, outcome)
+            self.assertEqual(reason, shown['reason'])
+            self.assertIn(said, logged.output)
+            self.assertTrue(seconds <= self.now - began <= seconds + 1)
+        # A reason of an earlier time says nothing of this run.
+        self.change(last_outcome='complete', reason='no store')
+        self.slept = lambda: self.change(last_outcome='running', reason='')
+        self.assertEqual(0, self.json('schedule run shop nightly')[0])
 
     def test_an_engine_that_refuses_has_left_an_event(self):
         self.assert_refused(

@@ -28,16 +28,16 @@ class TextTest(testtools.TestCase):
     def test_states_differ_without_colours(self):
         states = (
             *('waiting', 'running', 'complete'),
-            *('failed', 'timed-out', 'cancelled'),
+            *('failed', 'timed-out', 'cancelled', 'skipped'),
         )
         found = base.stack(
             *(base.row(one, base.bar('A', 0, 50, one)) for one in states)
         )
         for glyphs in (plain_text.BLOCKS, plain_text.ASCII):
             rows = lines(found, glyphs=glyphs)[2:-1]
-            self.assertEqual(6, len(rows))
+            self.assertEqual(7, len(rows))
             bars = {row.split()[1][0] for row in rows}
-            self.assertEqual(6, len(bars))
+            self.assertEqual(7, len(bars))
 
     def test_the_time_before_the_report_of_a_start_is_waiting(self):
         found = base.stack(
