@@ -4,15 +4,12 @@
 import argparse
 from collections import abc
 import datetime
-import itertools
 import time
 from typing import Any
 
 from heat_plugins import errors
-from heat_plugins import heat_values
 from heat_plugins import pools
 from heat_plugins import retrying
-from heat_plugins.clients import runs as run_client
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import timeline
@@ -20,7 +17,7 @@ from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins.runs.schedules import schedules
-from heat_plugins.timeline import chart
+from heat_plugins.timeline import schedule_week
 
 _COLUMNS = ('local', 'utc', 'latest_start', 'note')
 
@@ -50,17 +47,6 @@ _NOTES = {
     schedules.ClockChange.SKIPPED: 'the clock skips {:%H:%M} on this day',
     schedules.ClockChange.DOUBLED: 'the clock shows {:%H:%M} twice; the first',
 }
-
-
-# Days before and after today, and the most times that are drawn.
-_AROUND, _DRAWN = 3, 500
-
-# How a time without a run stands.
-NEXT, _NOT_STARTED = 'next, within', 'not started within'
-
-_WHY = 'missed, skipped or paused, or before the schedule existed'
-
-_DAY = datetime.timedelta(days=1)
 
 
 class PreviewSchedule(common.Report):
@@ -231,12 +217,12 @@ class ShowSchedule(_ScheduleCommand, timeline.Drawing):
         if not (parsed_args.week or parsed_args.output):
             return _one(self.schedules.show(stack, path))
         schedule, now = self.schedules.times(stack, path), time.time()
-        days = _days(schedule, now)
-        begin, end = schedule.span(days[0], days[-1])
+        begin, end = schedule_week.span(schedule, now)
         ran = common.runs(self.app.client_manager).list(
             schedule=schedule.key, since=begin, until=end
         )
-        return self.drawn(parsed_args, week(stack, path, schedule, ran, now))
+        drawn = schedule_week.week(stack, path, schedule, ran, now)
+        return self.drawn(parsed_args, drawn)
 
 
 class _Signal(_ScheduleCommand):
@@ -417,98 +403,3 @@ def _code(rows: abc.Iterable[dict[str, Any]]) -> int:
 
 def _one(found: dict[str, Any]) -> common.Shown:
     return tuple(found), common.One(found.values())
-
-
-def week(
-    stack: str,
-    name: str,
-    schedule: schedules.Schedule,
-    ran: abc.Iterable[run_client.Run],
-    now: float,
-) -> chart.Chart:
-    """Return the chart of the week around today.
-
-    Each local day is a row. A time that has a run is the bar of that; any
-    other one is the window in which it may start, or might have.
-
-    :param ran: the runs of the schedule in that week.
-    """
-    days = _days(schedule, now)
-    begin, end = schedule.span(days[0], days[-1])
-    ticks = list(itertools.islice(schedule.ticks(begin - 1, end), _DRAWN + 1))
-    due = {
-        schedules.run_id(schedule.key, tick.time): tick
-        for tick in ticks[:_DRAWN]
-    }
-    bars = [_ran(schedule, run, due.pop(run.id, None)) for run in ran]
-    bars += [_window(schedule, tick, now) for tick in due.values()]
-    left_out = f'Only the first {_DRAWN} times of the week are drawn'
-    return chart.Chart(
-        stack=f'{stack} {name}',
-        status=f'{schedule.cron or schedule.at}',
-        now=now,
-        rows=[_day(schedule, day, bars) for day in days],
-        notes=[left_out] if len(ticks) > _DRAWN else [],
-        zone=schedule.zone,
-    )
-
-
-def _day(
-    schedule: schedules.Schedule,
-    day: datetime.date,
-    bars: abc.Iterable[chart.Bar],
-) -> chart.ChartRow:
-    begin, end = schedule.span(day, day)
-    return chart.ChartRow(
-        kind=chart.RowKind.DAY,
-        path=f'{day:%a %Y-%m-%d}',
-        name=f'{day:%a %Y-%m-%d}',
-        what='excluded' if schedule.excludes(day) else '',
-        bars=tuple(bar for bar in bars if begin <= bar.start <= end),
-    )
-
-
-def _days(schedule: schedules.Schedule, now: float) -> list[datetime.date]:
-    """Return the days of the week around today."""
-    today = datetime.datetime.fromtimestamp(now, schedule.zone).date()
-    return [today + _DAY * number for number in range(-_AROUND, _AROUND + 1)]
-
-
-def _ran(
-    schedule: schedules.Schedule,
-    run: run_client.Run,
-    tick: schedules.Tick | None,
-) -> chart.Bar:
-    """Return the bar of a run.
-
-    :param tick: its time; None if a user has asked for it.
-    """
-    begun = heat_values.moment(run.created_at)
-    return chart.Bar(
-        label=_clock(schedule, tick.time if tick else int(begun)),
-        state=chart.State(run.state) if run.ended else chart.State.RUNNING,
-        start=begun,
-        end=heat_values.moment(run.ended_at) if run.ended_at else None,
-        working_since=begun,
-        reason=run.reason,
-    )
-
-
-def _window(
-    schedule: schedules.Schedule, tick: schedules.Tick, now: float
-) -> chart.Bar:
-    """Return the bar of a time without a run."""
-    is_over = now > tick.start + schedule.lateness
-    window = schedule.cut_off or schedule.lateness
-    return chart.Bar(
-        label=_clock(schedule, tick.time),
-        state=chart.State.SKIPPED if is_over else chart.State.WAITING,
-        start=tick.start,
-        end=tick.start + window,
-        said=_NOT_STARTED if is_over else NEXT,
-        reason=_WHY if is_over else '',
-    )
-
-
-def _clock(schedule: schedules.Schedule, time: int) -> str:
-    return f'{datetime.datetime.fromtimestamp(time, schedule.zone):%H:%M}'

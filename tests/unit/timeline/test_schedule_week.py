@@ -4,10 +4,10 @@
 import datetime
 
 from heat_plugins.clients import runs
-from heat_plugins.osc.runs import schedule_commands
 from heat_plugins.runs import summary
 from heat_plugins.runs.schedules import schedules
 from heat_plugins.timeline import plain_text
+from heat_plugins.timeline import schedule_week
 from heat_plugins.timeline import svg
 from tests import pages
 
@@ -46,7 +46,7 @@ RAN = [
 
 
 def week(schedule=NIGHTLY, ran=RAN):
-    return schedule_commands.week('shop', 'nightly', schedule, ran, NOW)
+    return schedule_week.week('shop', 'nightly', schedule, ran, NOW)
 
 
 def test_each_day_says_what_has_run_and_what_comes_next():
@@ -97,7 +97,7 @@ def test_a_change_of_the_clock_makes_no_day_longer():
         cron='30 23 * * *', timezone='Europe/Berlin', key='nightly'
     )
     # 2027-03-28T12:00:00Z
-    chart = schedule_commands.week('shop', 'nightly', schedule, [], 1806148800)
+    chart = schedule_week.week('shop', 'nightly', schedule, [], 1806148800)
     assert [len(row.bars) for row in chart.rows] == [1] * 7
     begin, end = schedule.span(*[datetime.date(2027, 3, 28)] * 2)
     assert end - begin + 1 == 23 * 3600
@@ -117,10 +117,8 @@ def test_a_week_without_times_says_so():
 
 
 def test_a_tick_that_may_still_start_is_not_given_up():
-    chart = schedule_commands.week(
-        'shop', 'nightly', NIGHTLY, [], TONIGHT + 60
-    )
-    assert chart.rows[3].bars[0].word == schedule_commands.NEXT
+    chart = schedule_week.week('shop', 'nightly', NIGHTLY, [], TONIGHT + 60)
+    assert chart.rows[3].bars[0].word == schedule_week.NEXT
 
 
 def test_a_time_without_a_run_is_red():
