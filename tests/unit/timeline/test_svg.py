@@ -144,13 +144,6 @@ class SvgTest(testtools.TestCase):
         texts = [one.text for one in root.iter(f'{_SVG}text')]
         self.assertNotIn('BACKUP 1 s', texts)
 
-    def test_it_shrinks_on_a_narrow_screen(self):
-        page = svg.page(base.stack(base.row('x', base.bar('A', 0, 1))))
-        self.assertIn('name="viewport" content="width=device-width', page)
-        self.assertIn('max-width: 100%', page)
-        root = drawn(base.row('x', base.bar('A', 0, 1)))
-        self.assertEqual('1200', root.get('viewBox').split()[2])
-
     def test_each_row_adds_to_the_height_and_none_is_outside(self):
         for count in (0, 1, 100):
             root = drawn(
@@ -162,9 +155,3 @@ class SvgTest(testtools.TestCase):
             for one in root.iter(f'{_SVG}text'):
                 self.assertTrue(0 < float(one.get('y')) < height)
                 self.assertTrue(0 < float(one.get('x')) < width)
-
-    def test_a_page_has_a_title_and_the_drawing(self):
-        found = svg.page(base.stack(stack='<b>'))
-        self.assertTrue(found.startswith('<!DOCTYPE html>\n<html lang="en">'))
-        self.assertIn('<title>Timeline of stack &lt;b&gt; ', found)
-        self.assertIn('<svg xmlns="http://www.w3.org/2000/svg"', found)
