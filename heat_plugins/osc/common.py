@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all commands share: services, output formats and exit codes."""
+"""Services, output formats and exit codes of all commands."""
 
 import argparse
 from collections import abc
@@ -173,7 +173,7 @@ class Command(command.Command):
         wanted: abc.Collection[str],
         pool: pools.Pool | None = None,
     ) -> list[_Read]:
-        """Do something with each; one that refuses does not stop the rest."""
+        """Call a function with each name; an error of one stops no other."""
 
         def attempt(name: str) -> _Read | errors.Error:
             try:

@@ -43,7 +43,7 @@ def state(run: run_records.RunRecord, member: int) -> str:
 
 
 def counts(run: run_records.RunRecord) -> dict[str, int]:
-    """Return how many targets are in which state; zeros are left out."""
+    """Return the number of targets in each state, without zeros."""
     numbers = collections.Counter(
         state(run, n) for n in range(len(run.attempts))
     )
@@ -76,7 +76,7 @@ def estimated_end(run: run_records.RunRecord, now: float) -> int | None:
 
 
 def head(run: run_records.RunRecord) -> run_records.Head:
-    """Return what a list shows."""
+    """Return the row of a run in a list."""
     order, control = run.order, run.control
     # The first line of a script that does something.
     lines = [e for e in order.script.splitlines() if e and e[0] != '#']
@@ -99,7 +99,7 @@ def head(run: run_records.RunRecord) -> run_records.Head:
 def recounted(
     head: run_records.Head, counts: abc.Mapping[str, int]
 ) -> run_records.Head:
-    """Return what a list shows once answers have changed its counts.
+    """Return the row of a run after answers have changed its counts.
 
     :param counts: of the targets that something has started on, by state.
     """
@@ -185,7 +185,7 @@ def _notices(book: notifying.NoticeBook) -> list[dict[str, Any]]:
 
 
 def target(run: run_records.RunRecord, member: int) -> dict[str, Any]:
-    """Return what may be shown of a target, as `clients.runs` reads it."""
+    """Return a target for users, as `clients.runs` reads it."""
     its, attempt = run.order.members[member], run.attempts[member]
     late = attempt.late
     return {
@@ -235,7 +235,7 @@ def kept_busy(
     member: int,
     others: abc.Iterable[run_records.RunRecord],
 ) -> str:
-    """Return with what a server is busy that has not begun with an attempt.
+    """Return the run that keeps a server from starting an attempt.
 
     Empty if nothing says so.
 

@@ -448,7 +448,7 @@ class CancelRun(RunCommand):
         return run_columns.many(run for run, _ in cancelled)
 
     def _await_stop(self, run_id: str, number: int | None, end: float) -> None:
-        """Wait until servers have stopped what was cancelled.
+        """Wait until servers have stopped a cancelled run.
 
         The exit code says whether all have reacted.
         """

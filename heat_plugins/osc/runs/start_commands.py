@@ -56,7 +56,7 @@ def _parse(
     args: abc.Sequence[str] | None = None,
     namespace: argparse.Namespace | None = None,
 ) -> argparse.Namespace:
-    """Parse a command line; what follows ``--`` is a command for servers."""
+    """Parse a command line; words after ``--`` are a command for servers."""
     words = sys.argv[1:] if args is None else list(args)
     place = words.index('--') if '--' in words else len(words)
     parsed = parse(words[:place], namespace)
@@ -458,7 +458,7 @@ class StartRun(common.Report):
 
 
 def _order(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """Return what was ordered, as `ordering.Start` has it."""
+    """Return the order of a command line, as `ordering.Start` has it."""
     inputs, path = {}, parsed_args.inputs_file
     if path:
         inputs = common.read_map(path)

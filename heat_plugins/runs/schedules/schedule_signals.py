@@ -63,7 +63,7 @@ _EXAMPLE = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScheduleSignal:
-    """What a user asks of a schedule.
+    """A request of a user to a schedule.
 
     :ivar note: why to pause it.
     :ivar begin: the first time that a backfill may run.
@@ -77,7 +77,7 @@ class ScheduleSignal:
 
     @property
     def done(self) -> str:
-        """What the event of the signal says."""
+        """The reason of the event of the signal."""
         return _DONE[self.do]
 
     def details(self) -> dict[str, str]:
@@ -288,7 +288,7 @@ class Schedules:
         return self._shown(*self._find(stack, path))
 
     def times(self, stack: str, path: str) -> schedules.Schedule:
-        """Return when a schedule is due, without what it does then.
+        """Return the times of a schedule, without its action.
 
         :raises errors.NotFound: there is none.
         :raises errors.Unavailable: heat-engine does not say that.
@@ -359,7 +359,7 @@ class Schedules:
         )
 
     def _known(self, place: stack_tree.Place) -> abc.Mapping[str, Any]:
-        """Return what the attributes of a schedule say; {} for nothing."""
+        """Return the attributes of a schedule; {} if there are none."""
         shown = self._heat.attribute(place.resource, 'show')
         return shown if isinstance(shown, dict) else {}
 
@@ -381,7 +381,7 @@ class Schedules:
 def _unread(
     stack: str, schedule: str | None, exc: errors.Error
 ) -> dict[str, Any]:
-    """Return the row of what cannot be read."""
+    """Return the row of an unreadable schedule, with the reason."""
     row: dict[str, Any] = dict.fromkeys(KEYS)
     reason = f'Cannot read it: {exc}'
     return {**row, 'stack': stack, 'schedule': schedule, 'reason': reason}

@@ -101,7 +101,7 @@ class TemplateSources:
         return None
 
     def _value(self, resource: heat_values.Resource, name: str) -> Any:
-        """Return what a property has in the template, or a function's map."""
+        """Return a property's value in the template, or a function's map."""
         stack = self._heat.stack(resource.stack_id)
         resources = self._heat.template(stack).get('resources') or {}
         named = resources.get(resource.name) or {}
@@ -145,7 +145,7 @@ class Target(run_records.RunTarget):
     def with_action(
         self, name: str, known_hooks: abc.Collection[str]
     ) -> run_records.RunTarget:
-        """Return what a record says of it as the target of an action.
+        """Return its record as the target of an action.
 
         :param known_hooks: those that servers are known to have.
         :raises errors.Refused: see `tool`.
@@ -173,11 +173,11 @@ class Target(run_records.RunTarget):
 
     @property
     def offered(self) -> list[str]:
-        """Those of them that Heat does not start by itself."""
+        """The actions that Heat does not start by itself."""
         return [each for each in self.actions if each not in actions.LIFECYCLE]
 
     def offer(self) -> dict[str, Any]:
-        """Return what may be shown of it, and of what can run there."""
+        """Return it for users, with the actions that can run there."""
         config, names = self.config, ('name', 'type', 'default', 'description')
         return {
             'resource': self.resource,
@@ -354,7 +354,7 @@ class Finder:
     def _deployment(
         self, place: stack_tree.Place
     ) -> heat_values.Deployment | None:
-        """Return what a server was given last; None for nothing."""
+        """Return the deployment that a server has; None if it has none."""
         try:
             deployment = self._heat.deployment(place.resource.physical_id)
         except errors.NotFound:
