@@ -226,7 +226,7 @@ def _stopped(run: _Record, now: float) -> _Record:
     ]
     if not set(failures).isdisjoint(_canaries(run)):
         return run.changed(stopped=_Stop.CANARY)
-    if len(failures) > limits.errors(len(run.attempts)):
+    if len(failures) > limits.max_errors.of(len(run.attempts)):
         return run.changed(stopped=_Stop.ERRORS)
     cut_off = limits.cut_off
     # What is recorded as starting may wait for its delivery.

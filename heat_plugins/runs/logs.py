@@ -94,7 +94,7 @@ class RunLogs:
             now = self._monotonic()
             self._asked[folder] = now
             if now >= self._fresh_until:
-                self._list(now)
+                self._refresh(now)
             entries = self._entries.get(folder)
         if entries is None:
             listed = self._iterate(folder)
@@ -111,7 +111,8 @@ class RunLogs:
         with contextlib.suppress(errors.NoObject):
             yield from self._store.iterate(self._container, prefix, after)
 
-    def _list(self, now: float) -> None:
+    def _refresh(self, now: float) -> None:
+        """List the folders of all runs that were asked for lately."""
         self._asked = {
             folder: at
             for folder, at in self._asked.items()

@@ -346,7 +346,7 @@ def body(
         None if servers is None else [_safe(s) for s in servers[:MOST_SERVERS]]
     )
     while True:
-        said = {
+        content = {
             'version': 1,
             'event': notice.event.value,
             'why': _WHY[notice.event],
@@ -355,7 +355,7 @@ def body(
             'servers': shown,
             'more_servers': len(servers or ()) - len(shown or ()),
         }
-        packed = json.dumps(said).encode()
+        packed = json.dumps(content).encode()
         if len(packed) <= MOST_BYTES or not shown:
             return packed
         shown = shown[: len(shown) // 2]

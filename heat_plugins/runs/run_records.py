@@ -211,10 +211,6 @@ class RunLimits:
         """Return the most runs at a time."""
         return max(1, self.max_concurrent.of(total))
 
-    def errors(self, total: int) -> int:
-        """Return the most failures."""
-        return self.max_errors.of(total)
-
     def shown(self) -> dict[str, Any]:
         """Return them in JSON's types."""
         return {

@@ -312,7 +312,17 @@ class Follower:
         code = None
         try:
             for run_id in run_ids:
-                self._followed.append(self._begin(run_id))
+                failures = functools.partial(
+                    self._client.targets, run_id, state=run_columns.FAILED
+                )
+                self._followed.append(
+                    _Followed(
+                        run=self._first(run_id),
+                        shown=run_columns.RunProgress(
+                            self._command.progress, failures
+                        ),
+                    )
+                )
             if not self._follow(until):
                 code = common.STILL_RUNNING
         except KeyboardInterrupt:
@@ -343,9 +353,8 @@ class Follower:
             f'  {prefix} cancel {ids}',
         )
 
-    def _begin(self, run_id: str) -> _Followed:
-        display = self._command.progress
-        # A node of the database may lag.
+    def _first(self, run_id: str) -> run_client.Run:
+        """Read a run for the first time; a node of the database may lag."""
         show = functools.partial(
             retrying.insist,
             self._client.show,
@@ -356,13 +365,7 @@ class Follower:
             sleep=time.sleep,
             clock=time.monotonic,
         )
-        failures = functools.partial(
-            self._client.targets, run_id, state=run_columns.FAILED
-        )
-        return _Followed(
-            run=common.read_first(display, show, self._limit),
-            shown=run_columns.RunProgress(display, failures),
-        )
+        return common.read_first(self._command.progress, show, self._limit)
 
     def _follow(self, until: float) -> bool:
         """Follow the runs; say whether they have ended in time."""

@@ -23,6 +23,7 @@ import enum
 import itertools
 import json
 import math
+import operator
 from typing import Any, Final
 
 from heat_plugins import bounds
@@ -253,7 +254,8 @@ class KeptSchedule:
         """
         record = due(self.schedule, self.record, now).record
         delay = schedule.delay
-        if schedule.has_times_of(self.schedule):
+        named = operator.attrgetter('cron', 'at', 'timezone', 'exclude')
+        if named(schedule) == named(self.schedule):
             # What the former jitter delays has not started yet.
             delay = max(delay, self.schedule.delay)
         kept = dataclasses.replace(self, schedule=schedule, record=record)

@@ -188,9 +188,9 @@ def with_backfill(kept: _Kept, begin: str, end: str) -> _Kept:
     """
     record = kept.record
     since = record.since + kept.schedule.delay
-    found = ticks(kept.schedule, begin, end, since)
+    passed = ticks(kept.schedule, begin, end, since)
     own = {record.running, record.waiting}
-    wanted = {tick.time for tick in found} - own | {*record.backfill}
+    wanted = {tick.time for tick in passed} - own | {*record.backfill}
     if len(wanted) > _MOST:
         raise errors.Refused(
             _TOO_MANY.format('with those that have not ended yet')
@@ -223,7 +223,7 @@ KEYS: Final = (
 _PATIENCE, _POLL = 20.0, 0.5
 
 # The root stack, and the schedule in it.
-_Found: TypeAlias = tuple[heat_values.Stack, stack_tree.Place]
+_Located: TypeAlias = tuple[heat_values.Stack, stack_tree.Place]
 
 
 class Schedules:
@@ -258,7 +258,7 @@ class Schedules:
         parts = self._pool.each(self._try_of, self._heat.stack_ids())
         return [row for part in parts for row in part]
 
-    def _of(self, stack: str) -> abc.Sequence[_Found]:
+    def _of(self, stack: str) -> abc.Sequence[_Located]:
         root = stack_tree.root(self._heat, stack)
         return [
             (root, place)
@@ -274,11 +274,12 @@ class Schedules:
         except errors.Error as exc:
             return [_unread(stack, None, exc)]
 
-    def _try_to_show(self, found: _Found) -> dict[str, Any]:
+    def _try_to_show(self, located: _Located) -> dict[str, Any]:
+        stack, place = located
         try:
-            return self._shown(*found)
+            return self._shown(stack, place)
         except errors.Error as exc:
-            return _unread(found[0].name, found[1].path, exc)
+            return _unread(stack.name, place.path, exc)
 
     def show(self, stack: str, path: str) -> dict[str, Any]:
         """Return a schedule of a stack.
@@ -345,7 +346,7 @@ class Schedules:
             shown = self.show(stack, path)
         return shown
 
-    def _find(self, stack: str, path: str) -> _Found:
+    def _find(self, stack: str, path: str) -> _Located:
         listed = self._of(stack)
         for root, place in listed:
             if path in (place.path, place.resource.physical_id):

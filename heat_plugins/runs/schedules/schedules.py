@@ -234,15 +234,6 @@ class Schedule:
         """Return the next times after an instant, at most a number."""
         return list(itertools.islice(self._ticks(after), number))
 
-    def has_times_of(self, other: 'Schedule') -> bool:
-        """Say whether its pattern names the same times as another's."""
-        return (self.cron, self.at, self.timezone, self.exclude) == (
-            other.cron,
-            other.at,
-            other.timezone,
-            other.exclude,
-        )
-
     def start_of(self, time: int) -> int:
         """Return the instant of the start of a tick."""
         return time + self.delay

@@ -135,7 +135,7 @@ class Chooser:
         :raises errors.NotFound: there is no such stack, or no deployment.
         """
         stacks = self._stacks(wanted)
-        found = [
+        deployments = [
             target
             for stack in stacks
             for target in self._finder.matching(
@@ -145,9 +145,9 @@ class Chooser:
                 ),
             )
         ]
-        if not found and stacks and wanted.resources:
+        if not deployments and stacks and wanted.resources:
             raise errors.NotFound(self._hint('an action', stacks[0]))
-        return found
+        return deployments
 
     def _stacks(self, wanted: ordering.Wanted) -> list[heat_values.Stack]:
         names = list(wanted.stacks)

@@ -155,10 +155,10 @@ def stack(heat: Stacks, name_or_id: str) -> heat_values.Stack:
 
 def root(heat: Stacks, name_or_id: str) -> heat_values.Stack:
     """Return a stack, or the one at the top if it is nested."""
-    found = stack(heat, name_or_id)
-    while found.parent:
-        found = heat.stack(found.parent)
-    return found
+    top = stack(heat, name_or_id)
+    while top.parent:
+        top = heat.stack(top.parent)
+    return top
 
 
 def find(heat: Stacks, stack: heat_values.Stack) -> list[Place]:
