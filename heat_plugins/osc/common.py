@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all commands share: services, output formats and exit codes."""
+"""Services, output formats and exit codes of all commands."""
 
 import argparse
 from collections import abc
@@ -104,17 +104,17 @@ def live_store(manager: Any) -> stores.ObjectStore:
 
     :raises errors.NoObjectStore: there is none.
     """
-    found = store(manager)
+    reached = store(manager)
     # Another failure may pass before something is read.
     with contextlib.suppress(errors.Unavailable):
         try:
-            found.url  # noqa: B018
+            reached.url  # noqa: B018
         except errors.NoObjectStore as exc:
             raise errors.NoObjectStore(
                 'Live output needs an object store; without one, --wait and '
                 f'"run output" show what was printed. {exc}'
             ) from exc
-    return found
+    return reached
 
 
 def orchestration(manager: Any) -> heat.Heat:
@@ -173,7 +173,7 @@ class Command(command.Command):
         wanted: abc.Collection[str],
         pool: pools.Pool | None = None,
     ) -> list[_Read]:
-        """Do something with each; one that refuses does not stop the rest."""
+        """Call a function with each name; an error of one stops no other."""
 
         def attempt(name: str) -> _Read | errors.Error:
             try:
@@ -279,8 +279,8 @@ class Report(Command, command.Lister):
             column_names = [*itertools.compress(column_names, filled)]
             values = [*itertools.compress(values, filled)]
         # cliff's for one thing, which takes the columns that are asked for.
-        one: Any = command.ShowOne.produce_output
-        return int(one(self, parsed_args, column_names, values))
+        produce: Any = command.ShowOne.produce_output
+        return int(produce(self, parsed_args, column_names, values))
 
 
 class _Cell(str):
@@ -352,7 +352,13 @@ class Many(list[Any]):
             if parsed_args.formatter not in _STRUCTURED:
                 names = self._listed
         rows = [tuple(row[name] for name in names) for row in self]
-        return [_heading(name) if table else name for name in names], rows
+        if not table:
+            return names, rows
+        headings = (_short(name).replace('_', ' ') for name in names)
+        return [
+            each.upper() if each in ('id', 'utc') else each.capitalize()
+            for each in headings
+        ], rows
 
 
 # Columns with times, but for those that end in "_at"; see `_short`.
@@ -371,13 +377,8 @@ def _in_zone(
     ]
 
 
-def _heading(key: str) -> str:
-    if key in ('id', 'utc'):
-        return key.upper()
-    return _short(key).replace('_', ' ').capitalize()
-
-
 def _short(column: str) -> str:
+    """Return a column's key without "_at", given its key or heading."""
     return column.strip().lower().replace(' ', '_').removesuffix('_at')
 
 

@@ -221,7 +221,17 @@ class Validations(JobProgress):
         """Show how a run stands; see `validation_operations.report`."""
         self.begun(run['id'])
         for outcome in run['outcomes']:
-            self._changed(outcome)
+            name, state = outcome['validation'], outcome['state']
+            # A run that is repeated waits again.
+            if state in ('WAITING', self._states.get(name)):
+                continue
+            self._states[name] = state
+            line = f'{name}: started'
+            if state != 'RUNNING':
+                reason = f': {outcome["reason"]}' if outcome['reason'] else ''
+                taken = summary.spell(outcome['seconds'])
+                line = f'{name}: {state} after {taken}{reason}'
+            self._display.say(line)
         under_way = [
             f'{outcome["validation"]} {outcome["under_way"]}'.strip()
             for outcome in run['outcomes']
@@ -235,16 +245,3 @@ class Validations(JobProgress):
             ),
             len(run['outcomes']),
         )
-
-    def _changed(self, outcome: dict[str, Any]) -> None:
-        name, state = outcome['validation'], outcome['state']
-        # A run that is repeated waits again.
-        if state in ('WAITING', self._states.get(name)):
-            return
-        self._states[name] = state
-        if state == 'RUNNING':
-            self._display.say(f'{name}: started')
-            return
-        reason = f': {outcome["reason"]}' if outcome['reason'] else ''
-        taken = summary.spell(outcome['seconds'])
-        self._display.say(f'{name}: {state} after {taken}{reason}')

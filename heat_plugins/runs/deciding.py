@@ -50,7 +50,7 @@ class Step:
 
 
 def advance(run: _Record, now: float) -> Step:
-    """Decide what a run does next."""
+    """Decide the next step of a run."""
     if run.ended:
         return Step(run=run)
     run = _stopped(run, now)
@@ -84,7 +84,7 @@ def advance(run: _Record, now: float) -> Step:
 
 
 def next_time(run: _Record) -> float | None:
-    """Return when time alone may change what comes next; None if it cannot."""
+    """Return when `advance` may decide otherwise as time passes; or None."""
     control, limits = run.control, run.order.limits
     times: list[float] = [
         (attempt.started_at or 0) + seconds
@@ -226,7 +226,7 @@ def _stopped(run: _Record, now: float) -> _Record:
     ]
     if not set(failures).isdisjoint(_canaries(run)):
         return run.changed(stopped=_Stop.CANARY)
-    if len(failures) > limits.errors(len(run.attempts)):
+    if len(failures) > limits.max_errors.of(len(run.attempts)):
         return run.changed(stopped=_Stop.ERRORS)
     cut_off = limits.cut_off
     # What is recorded as starting may wait for its delivery.
@@ -283,7 +283,7 @@ def _standing(run: _Record) -> _Record:
 
 
 def _why(run: _Record) -> str:
-    """Say why nothing else starts: both reasons, the first one first."""
+    """Return why no further target starts: both reasons, in their order."""
     limits, control = run.order.limits, run.control
     reasons = {
         _Stop.CANCELLED: f'Cancelled by {control.stopped_by}',
@@ -304,7 +304,7 @@ def _why(run: _Record) -> str:
 
 
 def _ended(run: _Record, now: float) -> _Record:
-    """Return a run that has come to its end."""
+    """Return a run with its end: phase, reason and time."""
     is_cut_off = run.control.stopped is _Stop.CUT_OFF
     if is_cut_off and not run.count(None):
         # What was starting at that time had been delivered.
@@ -414,7 +414,7 @@ def follow(
     wanted: run_records.Request,
     now: float,
 ) -> run_records.RunRecord:
-    """Return a run that does what a user asks for.
+    """Return a run that follows the request of a user.
 
     A request that no longer makes sense changes nothing.
     """

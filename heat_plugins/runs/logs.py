@@ -61,7 +61,7 @@ _MOST = 100_000
 
 
 class RunLogs:
-    """What runs print that lies below one prefix.
+    """The listed output of all runs below one prefix.
 
     One listing tells of all runs that a reader follows, up to a number of
     objects, as a server may PUT junk. Runs after these are listed alone.
@@ -94,7 +94,7 @@ class RunLogs:
             now = self._monotonic()
             self._asked[folder] = now
             if now >= self._fresh_until:
-                self._list(now)
+                self._refresh(now)
             entries = self._entries.get(folder)
         if entries is None:
             listed = self._iterate(folder)
@@ -111,7 +111,8 @@ class RunLogs:
         with contextlib.suppress(errors.NoObject):
             yield from self._store.iterate(self._container, prefix, after)
 
-    def _list(self, now: float) -> None:
+    def _refresh(self, now: float) -> None:
+        """List the folders of all runs that were asked for lately."""
         self._asked = {
             folder: at
             for folder, at in self._asked.items()
@@ -176,7 +177,7 @@ class Reader:
         return self._size is not None and self.offset >= self._size
 
     def read(self) -> abc.Iterator[Part]:
-        """Read what has arrived since the last call.
+        """Read the parts that have arrived since the last call.
 
         A caller may leave the rest for its next call. One part is in memory
         at a time: what came before its turn is fetched again.
@@ -237,7 +238,7 @@ class Reader:
             return None
 
     def _ready(self, piece: live.Piece | None = None) -> abc.Iterator[Part]:
-        """Give what comes next, as far as it is there.
+        """Yield the parts that are next, as far as they have arrived.
 
         :param piece: what was just fetched.
         """
@@ -261,7 +262,7 @@ class Reader:
                     yield part
 
     def _skip(self) -> bool:
-        """Leave out what was written over; False if nothing was."""
+        """Skip parts that were overwritten; return whether there were any."""
         base = self._base
         later = [offset for offset in self._later if offset > base]
         if not later:
@@ -314,7 +315,7 @@ class Tail:
         self._parts: list[Part] = []
 
     def fetch(self, room: int) -> None:
-        """Fetch what has come; a store that fails for now has its time.
+        """Fetch new parts; if the store is unavailable, the next call does.
 
         Threads may do so for several outputs at once.
 
@@ -327,13 +328,13 @@ class Tail:
                     return
 
     def drain(self) -> None:
-        """Fetch and show all that has come; see `fetch`."""
+        """Fetch and show all parts that have arrived; see `fetch`."""
         with contextlib.suppress(errors.Unavailable):
             self._read()
         self.flush()
 
     def flush(self) -> None:
-        """Show what was fetched."""
+        """Show the parts that were fetched."""
         parts, self._parts = self._parts, []
         for part in parts:
             if part.left_out:
@@ -373,7 +374,7 @@ class Tail:
                 self._show(text.encode(errors='backslashreplace'))
 
     def _read(self) -> bool:
-        """Show what there is more; False if there is nothing."""
+        """Read and show new parts; return whether there were any."""
         before = self._reader.offset
         for part in self._reader.read():
             self._parts.append(part)

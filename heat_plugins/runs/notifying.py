@@ -47,7 +47,7 @@ SIGNATURE_HEADER: Final = 'Heat-Plugins-Signature'
 
 
 class NoticeEvent(enum.StrEnum):
-    """What a notice is about."""
+    """The event that a notice is about."""
 
     FAILURE = 'failure'
     TIMEOUT = 'timeout'
@@ -143,7 +143,7 @@ class SentNotice:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoticeBook:
-    """What is recorded of the notices of one sender.
+    """The record of the notices of one sender.
 
     :ivar notices: those that must be sent, in this order.
     :ivar is_troubled: whether a notice since the last success told of trouble.
@@ -296,7 +296,7 @@ class NoticeOrder(NoticeRules):
 
     @classmethod
     def asked(cls, values: abc.Mapping[str, Any], to: str) -> 'NoticeOrder':
-        """Return what a user asks for.
+        """Read the webhook of an order.
 
         :raises errors.Refused: it is invalid; the message quotes no value.
         """
@@ -336,7 +336,7 @@ def body(
     where: abc.Mapping[str, Any],
     servers: abc.Sequence[abc.Mapping[str, str]] | None,
 ) -> bytes:
-    """Return what is sent, as JSON of at most `MOST_BYTES`.
+    """Return the body of a notice: JSON of at most `MOST_BYTES`.
 
     :param where: its ID, and what is told of project, stack, schedule and
         run; each value is a name, a time, an ID or a map of such.
@@ -346,7 +346,7 @@ def body(
         None if servers is None else [_safe(s) for s in servers[:MOST_SERVERS]]
     )
     while True:
-        said = {
+        content = {
             'version': 1,
             'event': notice.event.value,
             'why': _WHY[notice.event],
@@ -355,7 +355,7 @@ def body(
             'servers': shown,
             'more_servers': len(servers or ()) - len(shown or ()),
         }
-        packed = json.dumps(said).encode()
+        packed = json.dumps(content).encode()
         if len(packed) <= MOST_BYTES or not shown:
             return packed
         shown = shown[: len(shown) // 2]

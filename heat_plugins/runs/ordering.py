@@ -62,7 +62,7 @@ _Kind = TypeVar('_Kind')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which targets a user wants.
+    """The targets that a user wants.
 
     :ivar stacks: names or ids; without one, and without a tag, all stacks of
         the project.
@@ -135,7 +135,7 @@ class Start(Wanted):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ask:
-    """What to do with a run.
+    """A request of a user to a run.
 
     :ivar do: one of `REQUESTS`.
     :ivar request: a UUID that the caller has made up, as of `Start.run`.
@@ -271,7 +271,7 @@ def read(order: object) -> Start | Ask | Delete:
 
 
 def read_query(text: str) -> Query:
-    """Read what stands behind the server in a GET.
+    """Read a query: the text behind the server in a GET.
 
     :raises errors.Invalid: it is no query.
     """
@@ -300,7 +300,7 @@ def _number(name: str, text: str) -> int:
 
 
 def _check(values: abc.Mapping[str, Any]) -> None:
-    """Refuse what no database could keep, or is too much to read."""
+    """Refuse values that no database could keep, or that are too long."""
     try:
         bounds.check_depth(values)
         text = json.dumps(values, allow_nan=False, ensure_ascii=False)
@@ -379,7 +379,7 @@ def read_signal(
     details: object,
     declared: abc.Iterable[abc.Mapping[str, Any]] = (),
 ) -> Start | None:
-    """Return what a signal asks for; None if it is a server's result.
+    """Return the run that a signal orders; None if it is a server's result.
 
     It asks for a run if it is exactly ``{"trigger": "BACKUP",
     "input_values": {…}}``, of which the second may be left out, or exactly
@@ -429,14 +429,14 @@ def _run(ordered: abc.Mapping[str, Any]) -> Start:
 
 
 def looks_like_one(details: object) -> bool:
-    """Say whether who sent a signal may have meant a trigger."""
+    """Say whether a signal may be meant to start a run."""
     return isinstance(details, dict) and bool(_asked(details, ()))
 
 
 def cannot_be_result(
     details: object, declared: abc.Iterable[abc.Mapping[str, Any]]
 ) -> bool:
-    """Say whether who sent a signal must have meant a trigger.
+    """Say whether a signal can only be meant to start a run.
 
     Such as one with a misspelt key: it must not end what a server does.
 
@@ -453,6 +453,6 @@ def _asked(
     details: abc.Mapping[str, Any],
     declared: abc.Iterable[abc.Mapping[str, Any]],
 ) -> set[str]:
-    """Return by which of the keys a signal may ask for something."""
+    """Return the keys by which a signal may order a run."""
     outputs = {output['name'] for output in declared}
     return {TRIGGER, RUN} & details.keys() - outputs

@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 from heat_plugins import bounds
-from heat_plugins.runs import notifying
 from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
 
@@ -43,7 +42,7 @@ def state(run: run_records.RunRecord, member: int) -> str:
 
 
 def counts(run: run_records.RunRecord) -> dict[str, int]:
-    """Return how many targets are in which state; zeros are left out."""
+    """Return the number of targets in each state, without zeros."""
     numbers = collections.Counter(
         state(run, n) for n in range(len(run.attempts))
     )
@@ -76,7 +75,7 @@ def estimated_end(run: run_records.RunRecord, now: float) -> int | None:
 
 
 def head(run: run_records.RunRecord) -> run_records.Head:
-    """Return what a list shows."""
+    """Return the row of a run in a list."""
     order, control = run.order, run.control
     # The first line of a script that does something.
     lines = [e for e in order.script.splitlines() if e and e[0] != '#']
@@ -99,7 +98,7 @@ def head(run: run_records.RunRecord) -> run_records.Head:
 def recounted(
     head: run_records.Head, counts: abc.Mapping[str, int]
 ) -> run_records.Head:
-    """Return what a list shows once answers have changed its counts.
+    """Return the row of a run after answers have changed its counts.
 
     :param counts: of the targets that something has started on, by state.
     """
@@ -156,36 +155,33 @@ def of(run: run_records.RunRecord, now: float) -> dict[str, Any]:
         ],
         'failures': [target(run, n) for n in run.failures],
         **({'notify': order.notify} if order.notify else {}),
-        'notices': _notices(run.control.notices),
+        'notices': [
+            *(
+                {
+                    'event': each.event.value,
+                    'state': 'given-up' if each.why else 'delivered',
+                    'at': summary.time(each.at),
+                    'tries': each.tries,
+                    'reason': each.why,
+                }
+                for each in run.control.notices.sent
+            ),
+            *(
+                {
+                    'event': each.event.value,
+                    'state': 'pending',
+                    'at': None,
+                    'tries': each.tries,
+                    'reason': '',
+                }
+                for each in run.control.notices.notices
+            ),
+        ],
     }
 
 
-def _notices(book: notifying.NoticeBook) -> list[dict[str, Any]]:
-    """Return the notices that were sent, and those that wait for that."""
-    sent = [
-        {
-            'event': each.event.value,
-            'state': 'given-up' if each.why else 'delivered',
-            'at': summary.time(each.at),
-            'tries': each.tries,
-            'reason': each.why,
-        }
-        for each in book.sent
-    ]
-    return sent + [
-        {
-            'event': each.event.value,
-            'state': 'pending',
-            'at': None,
-            'tries': each.tries,
-            'reason': '',
-        }
-        for each in book.notices
-    ]
-
-
 def target(run: run_records.RunRecord, member: int) -> dict[str, Any]:
-    """Return what may be shown of a target, as `clients.runs` reads it."""
+    """Return a target for users, as `clients.runs` reads it."""
     its, attempt = run.order.members[member], run.attempts[member]
     late = attempt.late
     return {
@@ -235,14 +231,14 @@ def kept_busy(
     member: int,
     others: abc.Iterable[run_records.RunRecord],
 ) -> str:
-    """Return with what a server is busy that has not begun with an attempt.
+    """Return the run that keeps a server from starting an attempt.
 
     Empty if nothing says so.
 
     :param others: other runs on that server, each with this target alone.
     """
     started_at = run.attempts[member].started_at or 0
-    told = {}
+    reasons = {}
     for other in others:
         its = other.attempts[0]
         what = (
@@ -250,12 +246,12 @@ def kept_busy(
             f'{other.order.members[0].resource})'
         )
         if its.state is run_records.State.RUNNING:
-            told[0] = f'Its server is busy with {what}'
+            reasons[0] = f'Its server is busy with {what}'
         elif its.is_unanswered and its.reported_at is not None:
-            told[1] = (
+            reasons[1] = (
                 f'Its server may be busy with {what}, which is '
                 f'{its.state} and has not stopped'
             )
         elif its.is_live and (its.started_at or 0) < started_at:
-            told[2] = f'Its server runs {what} first'
-    return told[min(told)] if told else ''
+            reasons[2] = f'Its server runs {what} first'
+    return reasons[min(reasons)] if reasons else ''

@@ -43,7 +43,7 @@ _OUTPUTS = 16 * 1024 * 1024
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What it takes to read a result.
+    """The declaration of a result: outputs, and secrets to mask.
 
     :ivar declared: the outputs that the config declares.
     :ivar mask: masks the hidden inputs.
@@ -54,7 +54,7 @@ class Expected:
 
     @classmethod
     def by(cls, config: heat_values.DerivedConfig) -> 'Expected':
-        """Return what the server of a config sends."""
+        """Return the expected answer of the server of a config."""
         return cls(
             declared=config.outputs,
             mask=hidden_inputs.mask(config.inputs, config.options),
@@ -67,7 +67,7 @@ NOTHING_KNOWN = Expected(declared=(), mask=masking.Mask(everything=True))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a server has sent, and when; seconds since the epoch.
+    """The result of a server, with its time in seconds since the epoch.
 
     :ivar stopped: how it was stopped; None if it has ended by itself.
     """
@@ -81,7 +81,7 @@ class Result:
         return run_records.State(self.outcome.status.lower())
 
     def late(self, reason: str) -> dict[str, Any]:
-        """Return what a run notes of a result that no longer counts.
+        """Return the changes of an attempt by a result that no longer counts.
 
         :param reason: that of the run's end.
         """
@@ -219,7 +219,7 @@ def folders(run_id: str) -> list[str]:
 def parse_report(
     content: bytes, mask: masking.Mask = _SIGNATURES
 ) -> tuple[float | None, str | None]:
-    """Return percent and message of a report; None for what is unusable.
+    """Return percent and message of a report; None for an unusable one.
 
     :param mask: masks secrets in its message.
 

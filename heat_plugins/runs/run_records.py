@@ -26,7 +26,7 @@ TAIL = 4096
 
 
 class State(enum.StrEnum):
-    """What a run is doing, as a person would tell it."""
+    """The state of an attempt, in words for people."""
 
     #: It is being made; the server has not been given anything yet.
     STARTING = 'starting'
@@ -72,7 +72,7 @@ class Late:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunTarget:
-    """What a run is on.
+    """A target of a run.
 
     :ivar stack_id: the root stack.
     :ivar resource: the path of the deployment's resource in that stack, or of
@@ -167,7 +167,7 @@ class Share:
         return cls(int(match[1]), bool(match[2]))
 
     def of(self, total: int) -> int:
-        """Return how many targets it is; a part of one does not count."""
+        """Return the number of targets, rounded down."""
         return self.number * total // 100 if self.is_percent else self.number
 
     def __str__(self) -> str:
@@ -210,10 +210,6 @@ class RunLimits:
     def concurrent(self, total: int) -> int:
         """Return the most runs at a time."""
         return max(1, self.max_concurrent.of(total))
-
-    def errors(self, total: int) -> int:
-        """Return the most failures."""
-        return self.max_errors.of(total)
 
     def shown(self) -> dict[str, Any]:
         """Return them in JSON's types."""
@@ -276,7 +272,7 @@ _LEAST = {
 
 
 class Phase(enum.Enum):
-    """How a run stands."""
+    """The state of a run."""
 
     RUNNING = 'running'
     #: A user has paused it; what runs continues, nothing else starts.
@@ -299,7 +295,7 @@ _ENDED = (Phase.COMPLETE, Phase.FAILED, Phase.TIMED_OUT, Phase.CANCELLED)
 
 
 class Stop(enum.Enum):
-    """Why nothing else of a run starts."""
+    """The reason why no further target of a run starts."""
 
     ERRORS = 'errors'
     CANARY = 'canary'
@@ -314,7 +310,7 @@ MOST = 10_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Head:
-    """What a list shows of a run.
+    """The row of a run in a list.
 
     :ivar state: None if the record is unreadable; then `reason` names its
         object, and all but the ID and the time of creation is empty.
@@ -343,7 +339,7 @@ class Head:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a user has asked of a run in progress.
+    """A request of a user to a run in progress.
 
     :ivar do: what to do; see `deciding`.
     :ivar who: the user's name.
@@ -442,7 +438,7 @@ class Attempt:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOrder:
-    """What a user has ordered; it never changes.
+    """The order of a user; it never changes.
 
     :ivar inputs: what differs from the stacks' own values. They may be
         secrets: never to be shown.
@@ -498,7 +494,7 @@ class RunOrder:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Control:
-    """What holds for all members.
+    """The state of a run that holds for all members.
 
     :ivar round: 0, and one more for each retry.
     :ivar began_at: when the round began.
@@ -583,7 +579,7 @@ class RunRecord:
         return sum(attempt.state is state for attempt in self.attempts)
 
     def run_id(self, member: int) -> str:
-        """Return what the last attempt on a member is called."""
+        """Return the ID of the last attempt on a member."""
         return f'{self.id}.{member}.{self.attempts[member].number}'
 
     def running(self, run_id: str) -> int | None:

@@ -138,7 +138,7 @@ def signature_of(delivery: deliveries.Delivery) -> str | None:
 
 
 def signature_kept(signature: str) -> str:
-    """Return what is kept of a signature: who reads it cannot answer."""
+    """Return the digest of a signature, which no reader can answer with."""
     return hashlib.sha256(signature.encode()).hexdigest()
 
 
@@ -155,12 +155,12 @@ class Surplus:
 
 
 def by(who: str, what: str) -> str:
-    """Return who has started a run, and what has for them, if anything has."""
+    """Return the user of a run, with the program that started it for them."""
     return f'{who}, by {bounds.shortened(what, bounds.PART)}' if what else who
 
 
 def user_of(order: run_records.RunOrder) -> str:
-    """Return who has started a run; see `by`."""
+    """Return the user of a run; see `by`."""
     return order.created_by.partition(', by ')[0]
 
 
@@ -179,7 +179,7 @@ def is_same_order(
 def answered(
     attempt: run_records.Attempt, outcome: run_records.Attempt, limit: int
 ) -> run_records.Attempt | None:
-    """Return an attempt with what its server says.
+    """Return an attempt with the answer of its server.
 
     An attempt that has ended takes a late result alone, once.
 
@@ -252,7 +252,7 @@ class RunStore(Protocol):
     def heads(
         self, project_id: str, wanted: ordering.Query
     ) -> list[run_records.Head]:
-        """Return what a list shows, the newest first."""
+        """Return the runs of a list, the newest first."""
 
     def latest(
         self, project_id: str, deployment_ids: abc.Collection[str], most: int
@@ -278,7 +278,7 @@ class RunStore(Protocol):
     def heads_of(
         self, projects: abc.Mapping[str, str]
     ) -> abc.Mapping[str, run_records.Head]:
-        """Return how runs stand, those that are there, by ID.
+        """Return the rows of the runs that exist, by ID.
 
         :param projects: whose each must be, by ID.
 
@@ -297,7 +297,7 @@ class RunStore(Protocol):
     def with_notices(
         self, engine_id: str, now: float, most: int
     ) -> abc.Mapping[str, str]:
-        """Return the runs whose webhooks must be told something.
+        """Return the runs that have a notice to send.
 
         :param engine_id: of the engine that asks; see `NOTICE_LEAD`.
         :returns: their projects, by ID.
@@ -313,7 +313,7 @@ class RunStore(Protocol):
         taken: abc.Collection[str] = (),
         engine_id: str | None = None,
     ) -> StoredRun:
-        """Store what was decided, unless the run has changed since.
+        """Store a decision, unless the run has changed since.
 
         A target that has got an answer since is a change, too, if the step
         changes it.
@@ -343,7 +343,7 @@ class RunStore(Protocol):
         """
 
     def awaiting(self, signature: str) -> Awaiting | None:
-        """Return the target whose URL has a signature; None: there is none.
+        """Return the target of a URL with a signature; None if there is none.
 
         The last attempt on it has the URL, and may have ended.
         """

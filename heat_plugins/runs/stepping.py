@@ -44,7 +44,7 @@ Prepared: TypeAlias = abc.Mapping[int, deliveries.Delivery | errors.Error]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a step stores.
+    """The content of a step.
 
     :ivar given: what servers are given, by number of the target.
     :ivar taken: the targets whose runs are taken from their servers.
@@ -57,7 +57,7 @@ class Decision:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """How an attempt that its server has changes.
+    """The answer of a server to an attempt.
 
     :ivar result: what the server has sent; None if there is none.
     :ivar lost: why the attempt ends without a result; None if it does not: its
@@ -75,14 +75,14 @@ def ending(
     step: deciding.Step,
     reasons: abc.Collection[int],
 ) -> list[int]:
-    """Return the targets whose runs are about to be taken from servers."""
+    """Return the targets that are about to be withdrawn from servers."""
     return sorted({*step.expire, *step.withdraw, *reasons} & {*run.live})
 
 
 def may_wait(
     run: run_records.RunRecord, step: deciding.Step, now: float
 ) -> bool:
-    """Say whether targets whose time is over may have a result all the same.
+    """Say whether timed-out targets still wait for a store that is down.
 
     They wait for a store that is out of order, but not for ever.
     """
@@ -97,7 +97,7 @@ def decide(
     prepared: Prepared,
     room: float,
 ) -> Decision:
-    """Return what to store of a run.
+    """Return the step of a run to store.
 
     A run ends in a step of its own, once servers were told what was taken
     from them.
@@ -154,7 +154,7 @@ def _begun(
     outcome: deliveries.Delivery | errors.Error | None,
     now: float,
 ) -> abc.Mapping[str, object]:
-    """Return what changes of a target that may start."""
+    """Return the changes of a target that may start."""
     if isinstance(outcome, deliveries.Delivery):
         return {
             'state': _State.WAITING,
@@ -217,7 +217,7 @@ _SENT_ONCE = (
 
 
 def deployment_gone(target: run_records.RunTarget) -> str:
-    """Return why a run ends whose deployment Heat no longer has.
+    """Return the reason for a target without deployment in Heat.
 
     The stack may still have the resource: Heat withdraws the deployment of an
     action that times out, and creates it again for the next one.
@@ -283,7 +283,7 @@ def draft(
 def overdue(
     run: run_records.RunRecord, number: int, now: float
 ) -> dict[str, Any]:
-    """Return what changes of an attempt whose time is over; else {}."""
+    """Return the changes of an attempt after its time limit; else {}."""
     over = run.overdue(number, now)
     if over is None:
         return {}
@@ -310,7 +310,7 @@ def overdue(
 def withdrawn(
     run: run_records.RunRecord, number: int, now: float
 ) -> dict[str, Any]:
-    """Return what changes of an attempt that a user or the deadline ends.
+    """Return the changes of an attempt that a user or the deadline ends.
 
     {} if neither does.
     """
@@ -339,7 +339,7 @@ def withdrawn(
 def settled(
     run: run_records.RunRecord, number: int, result: run_objects.Result
 ) -> dict[str, Any]:
-    """Return what a result changes of an attempt; of long outputs the ends."""
+    """Return the changes of an attempt by a result, with ends of outputs."""
     attempt = run.attempts[number]
     if not attempt.is_live:
         return result.late(attempt.reason)
@@ -399,7 +399,7 @@ def target(
 
 
 def log_limit(order: run_records.RunOrder) -> int:
-    """Return how many bytes are kept of what each member prints."""
+    """Return the most bytes of live output to keep of each member."""
     if order.log_limit is not None:
         return order.log_limit
     return min(live.LIMIT, max(_LOG, _LOGS // len(order.members)))
@@ -413,7 +413,7 @@ def delivery(
     config_id: str,
     draft: heat_values.DerivedConfig,
 ) -> deliveries.Delivery:
-    """Return what a server is given, with how it answers."""
+    """Return the delivery of an attempt, with the way of its answer."""
     attempt = run.attempts[number].number
     given = {each['name']: each.get('value') for each in draft.inputs}
     if given.get(heat_values.TRANSPORT_INPUT) == heat_values.CFN_SIGNAL:

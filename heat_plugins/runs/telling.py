@@ -26,7 +26,7 @@ def wanted(run: _Run) -> notifying.NoticeOrder | None:
 
 
 def due_at(run: _Run) -> int | None:
-    """Return when something is due, at the latest; None for never."""
+    """Return the time of the next notice; None for never."""
     order, control = wanted(run), run.control
     if order is None:
         return None
@@ -40,7 +40,7 @@ def due_at(run: _Run) -> int | None:
 
 
 def noted(run: _Run, now: float) -> _Run:
-    """Return a run whose book has all notices that are due."""
+    """Return a run with all notices that are due in its book."""
     order, control = wanted(run), run.control
     if order is None:
         return run

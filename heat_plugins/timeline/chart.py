@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a timeline shows: rows of bars.
+"""The content of a timeline: rows of bars.
 
 Times are seconds since the epoch.
 """
@@ -21,7 +21,7 @@ State = run_records.State
 
 
 class RowKind(enum.Enum):
-    """What a row is about."""
+    """The subject of a row."""
 
     STACK = 'stack'
     NESTED = 'nested stack'
@@ -41,7 +41,7 @@ class Bar:
     :ivar working_since: the end of the wait before it, if known.
     :ivar reason: why it ended in its state, if known.
     :ivar hint: what may keep it from starting.
-    :ivar said: how it stands, where that is no state of a run.
+    :ivar status: how it stands, where that is no state of a run.
     :ivar aside: whether it does not change the state of its row, such as a
         signal that was refused.
     """
@@ -53,13 +53,13 @@ class Bar:
     working_since: float | None = None
     reason: str = ''
     hint: str = ''
-    said: str = ''
+    status: str = ''
     aside: bool = False
 
     @property
     def word(self) -> str:
         """How it stands, for people."""
-        return self.said or self.state.value
+        return self.status or self.state.value
 
     def until(self, now: float) -> float:
         """Return its end, on a chart that ends now."""
@@ -166,15 +166,15 @@ class Chart:
         }
 
     def troubles(self) -> abc.Iterator[tuple[State, str]]:
-        """Say why rows stand badly, and which signals were refused last."""
+        """Yield the reasons of failed rows, and of signals refused last."""
         for row in self.rows:
             refused = [bar for bar in row.bars if bar.aside][-1:]
             for bar in filter(None, (row.last, *refused)):
                 explanation = bar.explanation(self.now)
                 is_bad = bar.state in (State.FAILED, State.TIMED_OUT)
                 if explanation and (is_bad or explanation == bar.hint):
-                    what = f'{row.path or row.name} {bar.label} {bar.word}'
-                    yield bar.state, foreign.line(f'{what}: {explanation}')
+                    name = f'{row.path or row.name} {bar.label} {bar.word}'
+                    yield bar.state, foreign.line(f'{name}: {explanation}')
 
     def noted(self) -> list[str]:
         """Return the notes as lines."""
@@ -222,21 +222,20 @@ def fold(
         named, key=lambda row: (row.kind.value, row.what)
     ):
         group = list(same)
-        bars = [bar for row in group for bar in row.bars]
         rows.append(
             dataclasses.replace(
                 own,
                 kind=group[0].kind,
                 what=group[0].what,
-                bars=tuple(_merged(bars, now)),
+                bars=_merged((bar for row in group for bar in row.bars), now),
                 folded=len(group),
             )
         )
     return rows
 
 
-def _merged(bars: abc.Iterable[Bar], now: float) -> list[Bar]:
-    """Merge all bars that overlap."""
+def _merged(bars: abc.Iterable[Bar], now: float) -> tuple[Bar, ...]:
+    """Merge the bars that overlap: each group becomes one bar."""
     together: list[list[Bar]] = []
     end = 0.0
     for bar in sorted(bars, key=lambda bar: bar.start):
@@ -244,10 +243,11 @@ def _merged(bars: abc.Iterable[Bar], now: float) -> list[Bar]:
             together.append([])
         together[-1].append(bar)
         end = max(end, bar.until(now))
-    return [_one(each) for each in together]
+    return tuple(map(_joined, together))
 
 
-def _one(bars: list[Bar]) -> Bar:
+def _joined(bars: list[Bar]) -> Bar:
+    """Return one bar for several: running while one runs, then the worst."""
     if len(bars) == 1:
         return bars[0]
     states = [bar.state for bar in bars]
@@ -259,11 +259,8 @@ def _one(bars: list[Bar]) -> Bar:
     ends = [bar.end for bar in bars if bar.end is not None]
     goes_on = len(ends) < len(bars)
     begun = [bar.working_since for bar in bars if bar.working_since]
-    if goes_on:
-        at_it = State.RUNNING in states
-        state = State.RUNNING if at_it else State.WAITING
-    else:
-        state = next(worst for worst in _WORST if worst in states)
+    order = (State.RUNNING, State.WAITING) if goes_on else _WORST
+    state = next((each for each in order if each in states), State.WAITING)
     return Bar(
         label=f'{len(bars)} x {bars[0].label}',
         state=state,

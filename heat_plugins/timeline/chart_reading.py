@@ -230,7 +230,12 @@ class ChartReader:
         for place in places:
             rows.add_place(place)
             if place.resource.type == _WORKFLOW:
-                rows.add_executions(place, self._executions(place, notes))
+                try:
+                    rows.add_executions(place, self._executions(place))
+                except errors.Error as exc:
+                    notes.append(
+                        f'Cannot list the executions of {place.path}: {exc}'
+                    )
         for run in listed:
             for target in run.target_list:
                 rows.add_run(run, target)
@@ -243,16 +248,12 @@ class ChartReader:
         )
 
     def _executions(
-        self, place: stack_tree.Place, notes: list[str]
+        self, place: stack_tree.Place
     ) -> list[abc.Mapping[str, Any]]:
+        """Return the executions of a workflow; one without an ID has none."""
         if not place.resource.physical_id:
             return []
-        try:
-            executions = self._heat.attribute(place.resource, 'executions')
-        except errors.Error as exc:
-            notes.append(f'Cannot list the executions of {place.path}: {exc}')
-            return []
-        return list(executions or ())
+        return list(self._heat.attribute(place.resource, 'executions') or ())
 
 
 class _Rows:
@@ -295,8 +296,17 @@ class _Rows:
         resource = place.resource
         self._places[place.path] = place
         deployment = resource.type in _DEPLOYMENTS
-        if place.member is not None:
-            self._add_member(place, place.member)
+        if member := place.member:
+            # Heat has no events of a member; its last action is known.
+            ended = member.ended_at
+            bar = chart.Bar(
+                label=member.action,
+                state=ENDS.get(member.status, chart.State.WAITING),
+                start=heat_values.moment(member.delivered_at),
+                end=None if ended is None else heat_values.moment(ended),
+                reason=member.reason,
+            )
+            self._add(chart.RowKind.DEPLOYMENT, place.path, '', bar)
             return
         happened = self._events.get((resource.stack_id, resource.name), ())
         ongoing = chart.State.WAITING if deployment else chart.State.RUNNING
@@ -324,27 +334,6 @@ class _Rows:
         ):
             self._own[place.path].append(row)
 
-    def _add_member(
-        self, place: stack_tree.Place, member: stack_tree.GroupMember
-    ) -> None:
-        """Add the last action of a member without events in Heat."""
-        ended = member.ended_at
-        bar = chart.Bar(
-            label=member.action,
-            state=ENDS.get(member.status, chart.State.WAITING),
-            start=heat_values.moment(member.delivered_at),
-            end=None if ended is None else heat_values.moment(ended),
-            reason=member.reason,
-        )
-        self._own[place.path].append(
-            chart.ChartRow(
-                kind=chart.RowKind.DEPLOYMENT,
-                path=place.path,
-                name=place.resource.name,
-                bars=self._lately((bar,)),
-            )
-        )
-
     def add_run(
         self, run: 'run_values.Run', target: 'run_values.Target'
     ) -> None:
@@ -363,11 +352,11 @@ class _Rows:
                 # Nothing has run.
                 continue
             is_waiting = state in (chart.State.STARTING, chart.State.WAITING)
-            said = attempt['reason']
+            reason = attempt['reason']
             if attempt['attempt'] == target.attempt:
                 # It says what else keeps its server busy.
-                said = target.reason
-            reason = said or ('' if ended else run_records.UNANSWERED)
+                reason = target.reason
+            reason = reason or ('' if ended else run_records.UNANSWERED)
             is_held_up = is_waiting and reason != run_records.UNANSWERED
             explained = f'{reason} (run {run.id})'.lstrip()
             bar = chart.Bar(
@@ -390,13 +379,18 @@ class _Rows:
         for execution in executions:
             state = _STATES.get(str(execution['state']), chart.State.RUNNING)
             workflow = str(execution['workflow_name'])
+            reason = str(execution['state'])
+            if state is not chart.State.COMPLETE and (
+                info := execution.get('state_info')
+            ):
+                reason = outcome.reason(reason, str(info))
             ended = heat_values.moment(str(execution['updated_at']))
             bar = chart.Bar(
                 label=workflow,
                 state=state,
                 start=heat_values.moment(str(execution['created_at'])),
                 end=ended if state.ended else None,
-                reason=_outcome(execution, state),
+                reason=f'{reason} (execution {execution["id"]})',
             )
             self._add(chart.RowKind.EXECUTION, place.path, workflow, bar)
 
@@ -448,6 +442,7 @@ class _Rows:
         return [*rest, chart.fold(servers, scripts, self._now)]
 
     def _block(self, path: str, depth: int) -> list[chart.ChartRow]:
+        """Return the rows of a resource and, unfolded, of its content."""
         own = [
             dataclasses.replace(row, depth=depth)
             for row in self._own.get(path, ())
@@ -489,12 +484,3 @@ class _Rows:
         if since is None:
             return bars
         return tuple(bar for bar in bars if bar.until(self._now) >= since)
-
-
-def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:
-    """Return the reason of an execution's state, and its ID."""
-    reason = str(execution['state'])
-    info = execution.get('state_info')
-    if state is not chart.State.COMPLETE and info:
-        reason = outcome.reason(reason, str(info))
-    return f'{reason} (execution {execution["id"]})'

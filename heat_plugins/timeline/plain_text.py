@@ -26,6 +26,7 @@ _STYLES = {
     chart.State.FAILED: 'red',
     chart.State.TIMED_OUT: 'yellow',
     chart.State.CANCELLED: 'magenta',
+    chart.State.SKIPPED: 'red',
 }
 
 
@@ -46,8 +47,8 @@ class Glyphs:
         return self.fills[[*_STYLES].index(state)]
 
 
-BLOCKS = Glyphs('░░▒█✗⧖─', '┊', '▸', '…')
-ASCII = Glyphs('..~#x?-', ':', '>', '~')
+BLOCKS = Glyphs('░░▒█✗⧖─╌', '┊', '▸', '…')
+ASCII = Glyphs('..~#x?-_', ':', '>', '~')
 
 
 def draw(
@@ -127,7 +128,14 @@ class _TextDrawing:
         )
         for row, end in zip(self._chart.rows, self._ends, strict=True):
             yield from self._row(row, end)
-        yield self._legend()
+        legend = rich_text.Text(f'{"":{self._names}}')
+        for state, words in self._chart.legend().items():
+            legend.append(f' {self._glyphs.of(state)}', _STYLES[state])
+            legend.append(f' {words}', 'bright_black')
+        if self._scale.cuts:
+            cut = f' {self._glyphs.cut} nothing happens'
+            legend.append(cut, 'bright_black')
+        yield legend
         for state, line in self._chart.troubles():
             yield rich_text.Text(line, _STYLES[state])
 
@@ -172,15 +180,7 @@ class _TextDrawing:
     def _column(self, position: float) -> int:
         return min(int(position * self._plot), self._plot - 1)
 
-    def _legend(self) -> rich_text.Text:
-        line = rich_text.Text(f'{"":{self._names}}')
-        for state, words in self._chart.legend().items():
-            line.append(f' {self._glyphs.of(state)}', _STYLES[state])
-            line.append(f' {words}', 'bright_black')
-        if self._scale.cuts:
-            line.append(f' {self._glyphs.cut} nothing happens', 'bright_black')
-        return line
-
 
 def _named(row: chart.ChartRow) -> str:
+    """Return the indented name of a row."""
     return '  ' * row.depth + foreign.line(row.title)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the week of a schedule: what has run, and when it is due."""
+"""The week of a schedule as a chart: its runs, and when it is due."""
 
 from collections import abc
 import datetime
@@ -20,8 +20,6 @@ _AROUND, _DRAWN = 3, 500
 NEXT, _NOT_STARTED = 'next, within', 'not started within'
 
 _WHY = 'missed, skipped or paused, or before the schedule existed'
-
-_DAY = datetime.timedelta(days=1)
 
 
 def week(
@@ -46,29 +44,26 @@ def week(
     }
     bars = [_ran(schedule, run, due.pop(run.id, None)) for run in ran]
     bars += [_window(schedule, tick, now) for tick in due.values()]
+    rows = []
+    for day in _days(schedule, now):
+        begin, end = schedule.span(day, day)
+        rows.append(
+            chart.ChartRow(
+                kind=chart.RowKind.DAY,
+                path=f'{day:%a %Y-%m-%d}',
+                name=f'{day:%a %Y-%m-%d}',
+                what='excluded' if schedule.excludes(day) else '',
+                bars=tuple(bar for bar in bars if begin <= bar.start <= end),
+            )
+        )
     left_out = f'Only the first {_DRAWN} times of the week are drawn'
     return chart.Chart(
         stack=f'{stack} {name}',
         status=f'{schedule.cron or schedule.at}',
         now=now,
-        rows=[_day(schedule, day, bars) for day in _days(schedule, now)],
+        rows=rows,
         notes=[left_out] if len(ticks) > _DRAWN else [],
         zone=schedule.zone,
-    )
-
-
-def _day(
-    schedule: schedules.Schedule,
-    day: datetime.date,
-    bars: abc.Iterable[chart.Bar],
-) -> chart.ChartRow:
-    begin, end = schedule.span(day, day)
-    return chart.ChartRow(
-        kind=chart.RowKind.DAY,
-        path=f'{day:%a %Y-%m-%d}',
-        name=f'{day:%a %Y-%m-%d}',
-        what='excluded' if schedule.excludes(day) else '',
-        bars=tuple(bar for bar in bars if begin <= bar.start <= end),
     )
 
 
@@ -81,7 +76,10 @@ def span(schedule: schedules.Schedule, now: float) -> tuple[int, int]:
 def _days(schedule: schedules.Schedule, now: float) -> list[datetime.date]:
     """Return the days of the week around today."""
     today = datetime.datetime.fromtimestamp(now, schedule.zone).date()
-    return [today + _DAY * number for number in range(-_AROUND, _AROUND + 1)]
+    return [
+        today + datetime.timedelta(days=number)
+        for number in range(-_AROUND, _AROUND + 1)
+    ]
 
 
 def _ran(
@@ -112,13 +110,14 @@ def _window(
     window = schedule.cut_off or schedule.lateness
     return chart.Bar(
         label=_clock(schedule, tick.time),
-        state=chart.State.CANCELLED if is_over else chart.State.WAITING,
+        state=chart.State.SKIPPED if is_over else chart.State.WAITING,
         start=tick.start,
         end=tick.start + window,
-        said=_NOT_STARTED if is_over else NEXT,
+        status=_NOT_STARTED if is_over else NEXT,
         reason=_WHY if is_over else '',
     )
 
 
 def _clock(schedule: schedules.Schedule, time: int) -> str:
+    """Return the local time of day of an instant."""
     return f'{datetime.datetime.fromtimestamp(time, schedule.zone):%H:%M}'

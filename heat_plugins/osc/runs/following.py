@@ -72,7 +72,7 @@ PAGE: Final = command_line.value(
 
 
 class Raw:
-    """Writes output as it is; what a terminal would obey is escaped there."""
+    """Writes output as bytes; for a terminal it escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -91,7 +91,7 @@ class Raw:
 
 
 class Lines:
-    """Says output line by line; it wraps those that are too long.
+    """Prints output line by line; long lines are wrapped.
 
     :param say: prints lines.
     :param name: what stands before each line, with a colon.
@@ -135,7 +135,7 @@ class Lines:
 
 
 class Output:
-    """Shows what targets of runs print.
+    """The live output of targets of runs.
 
     :param show: returns what shows the output of a target.
     :param wanted: says of which targets.
@@ -162,7 +162,7 @@ class Output:
         ] = {}
 
     def update(self, run: run_client.Run) -> None:
-        """Show what started targets print, and the rest of ended ones."""
+        """Show new output of started targets, and the rest of ended ones."""
         begun = [
             each
             for each in self._client.targets(run.id)
@@ -185,7 +185,7 @@ class Output:
                 self._tails[key] = None
 
     def drain(self) -> None:
-        """Show what has arrived until now."""
+        """Show the output that has arrived until now."""
         for shown in self._tails.values():
             if shown:
                 shown[0].drain()
@@ -221,7 +221,7 @@ class Output:
         self._tails[key] = tail, sink
 
     def poll(self) -> None:
-        """Show what has come since."""
+        """Show the output that has arrived since the last poll."""
         tails = [shown[0] for shown in self._tails.values() if shown]
         room = max(live.SLOT, _ROOM // max(1, len(tails)))
         pools.Pool().each(lambda tail: tail.fetch(room), tails)
@@ -312,7 +312,17 @@ class Follower:
         code = None
         try:
             for run_id in run_ids:
-                self._followed.append(self._begin(run_id))
+                failures = functools.partial(
+                    self._client.targets, run_id, state=run_columns.FAILED
+                )
+                self._followed.append(
+                    _Followed(
+                        run=self._first(run_id),
+                        shown=run_columns.RunProgress(
+                            self._command.progress, failures
+                        ),
+                    )
+                )
             if not self._follow(until):
                 code = common.STILL_RUNNING
         except KeyboardInterrupt:
@@ -343,9 +353,8 @@ class Follower:
             f'  {prefix} cancel {ids}',
         )
 
-    def _begin(self, run_id: str) -> _Followed:
-        display = self._command.progress
-        # A node of the database may lag.
+    def _first(self, run_id: str) -> run_client.Run:
+        """Read a run for the first time; a node of the database may lag."""
         show = functools.partial(
             retrying.insist,
             self._client.show,
@@ -356,13 +365,7 @@ class Follower:
             sleep=time.sleep,
             clock=time.monotonic,
         )
-        failures = functools.partial(
-            self._client.targets, run_id, state=run_columns.FAILED
-        )
-        return _Followed(
-            run=common.read_first(display, show, self._limit),
-            shown=run_columns.RunProgress(display, failures),
-        )
+        return common.read_first(self._command.progress, show, self._limit)
 
     def _follow(self, until: float) -> bool:
         """Follow the runs; say whether they have ended in time."""

@@ -92,7 +92,7 @@ class Said(columns.Column):
 
 
 def counted(counts: abc.Mapping[str, int]) -> str:
-    """Return how many targets are in which state, in words."""
+    """Return the number of targets in each state, in words."""
     return ', '.join(f'{number} {name}' for name, number in counts.items())
 
 
@@ -106,7 +106,7 @@ def _limits(limits: abc.Mapping[str, Any]) -> str:
 
 
 def _requests(requests: abc.Iterable[abc.Mapping[str, Any]]) -> str:
-    """Return what users have asked for, a line for each."""
+    """Return the requests of users, a line for each."""
     return '\n'.join(
         f'{each["at"]}: '
         + ' '.join(filter(None, (each['do'], each['only'])))
@@ -116,7 +116,7 @@ def _requests(requests: abc.Iterable[abc.Mapping[str, Any]]) -> str:
 
 
 def _notices(notices: abc.Iterable[abc.Mapping[str, Any]]) -> str:
-    """Return what was told to a webhook, a line for each."""
+    """Return the notices of a webhook, a line for each."""
     return '\n'.join(
         f'{each["event"]}: {each["state"]}'
         + (f' at {each["at"]}' if each['at'] else '')
@@ -149,7 +149,7 @@ _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
 
 
 def done(run: run_client.Run) -> int:
-    """Return how many targets have ended."""
+    """Return the number of targets that have ended."""
     return sum(run.counts.get(state, 0) for state in ENDED)
 
 
@@ -262,7 +262,7 @@ class RunProgress:
         self._reasons: set[str] = set()
 
     def changed(self, run: run_client.Run) -> None:
-        """Say what has changed."""
+        """Print the changes of a run: its state, batches and failures."""
         size = run_records.RunLimits.asked(run.limits).concurrent(run.targets)
         if not self._state:
             at_once = f', at most {size} at a time' if run.targets > 1 else ''

@@ -90,23 +90,23 @@ class RunCommand(common.Report):
         :raises exceptions.CommandError: there are none of that name, or none
             had such an attempt.
         """
-        found = list(self.runs.targets(run_id, attempt=attempt, **more))
+        listed = list(self.runs.targets(run_id, attempt=attempt, **more))
         if attempt and not (
-            found or any(self.runs.targets(run_id, attempt=attempt))
+            listed or any(self.runs.targets(run_id, attempt=attempt))
         ):
             raise exceptions.CommandError(
                 f'No target of run {run_id} has had an attempt {attempt}'
             )
         if stack is not None:
-            known = {text for e in found for text in (e.stack, e.stack_id)}
-            found = [e for e in found if stack in (e.stack, e.stack_id)]
-            if not found:
+            known = {text for e in listed for text in (e.stack, e.stack_id)}
+            listed = [e for e in listed if stack in (e.stack, e.stack_id)]
+            if not listed:
                 raise exceptions.CommandError(
                     f'Run {run_id} has no target in stack '
                     + bounds.shortened(stack)
                     + bounds.did_you_mean(stack, known)
                 )
-        return found if name is None else [named(run_id, found, name)]
+        return listed if name is None else [named(run_id, listed, name)]
 
 
 def named(
@@ -116,15 +116,16 @@ def named(
 
     :raises exceptions.CommandError: none has that name, or several have.
     """
-    found = [
+    matching = [
         each
         for each in known
         if name in (str(each.number), each.resource)
         or name in (each.server, each.server_name)
     ]
     # The number of one may be the name of another.
-    found = [each for each in found if name == str(each.number)] or found
-    if not found:
+    numbered = [each for each in matching if name == str(each.number)]
+    matching = numbered or matching
+    if not matching:
         names = {
             text
             for each in known
@@ -134,17 +135,17 @@ def named(
             f'Run {run_id} has no target {bounds.shortened(name)}'
             + bounds.did_you_mean(name, names - {''})
         )
-    if len(found) > 1:
+    if len(matching) > 1:
         places = bounds.listed(
             f'{each.number} ({each.stack} {each.resource}, server ID '
             f'{each.server})'
-            for each in found
+            for each in matching
         )
         raise exceptions.CommandError(
             f'Run {run_id} has several targets {bounds.shortened(name)}: '
             f'{places}. Give the number of one'
         )
-    return found[0]
+    return matching[0]
 
 
 class ListRuns(RunCommand):
@@ -218,8 +219,8 @@ class ListRuns(RunCommand):
             until=parsed_args.until,
             limit=min(parsed_args.limit, run_store.PAGE),
         )
-        found = list(itertools.islice(listed, parsed_args.limit))
-        if stack and not found and not any(self.runs.list(stack=stack)):
+        runs = list(itertools.islice(listed, parsed_args.limit))
+        if stack and not runs and not any(self.runs.list(stack=stack)):
             # Refuses a stack that does not exist.
             heat = common.orchestration(self.app.client_manager)
             stack_tree.stack(heat, stack)
@@ -230,7 +231,7 @@ class ListRuns(RunCommand):
                 'software deployment schedule list -f json" has the IDs',
                 schedule,
             )
-        return run_columns.many(found)
+        return run_columns.many(runs)
 
 
 def _states(parsed_args: argparse.Namespace) -> list[str]:
@@ -448,12 +449,12 @@ class CancelRun(RunCommand):
         return run_columns.many(run for run, _ in cancelled)
 
     def _await_stop(self, run_id: str, number: int | None, end: float) -> None:
-        """Wait until servers have stopped what was cancelled.
+        """Wait until servers have stopped a cancelled run.
 
         The exit code says whether all have reacted.
         """
         while True:
-            found = [
+            targets = [
                 each
                 for each in self.runs.targets(run_id)
                 if number in (None, each.number)
@@ -461,21 +462,21 @@ class CancelRun(RunCommand):
             # Of many, those are waited for that have reported their start.
             working = [
                 each
-                for each in found
+                for each in targets
                 if each.started_at is not None
                 and (
                     each.state not in run_columns.ENDED
                     or (
                         each.state == run_records.State.CANCELLED.value
                         and each.late_result is None
-                        and (len(found) == 1 or each.reported_at is not None)
+                        and (len(targets) == 1 or each.reported_at is not None)
                     )
                 )
             ]
             if not working or time.monotonic() >= end:
                 break
             time.sleep(_POLL)
-        for each in found:
+        for each in targets:
             if each.late_result is not None:
                 name = each.fault.name
                 self.progress.say(f'{name}: {each.reason}')
@@ -557,20 +558,20 @@ class ShowOutput(RunCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         run_id = self.runs.run_id(parsed_args.run)
-        found = self.targets(
+        targets = self.targets(
             run_id,
             parsed_args.target,
             stack=parsed_args.stack,
             attempt=parsed_args.attempt,
             outputs=True,
         )
-        is_one = len(found) == 1
+        is_one = len(targets) == 1
         if parsed_args.failed:
-            found = [e for e in found if e.state in run_columns.FAILED]
+            targets = [e for e in targets if e.state in run_columns.FAILED]
         if parsed_args.output_dir:
-            return self._save(parsed_args.output_dir, run_id, found)
-        wanted, whole = parsed_args.output, parsed_args.whole
-        shown = [self._outputs(run_id, each, whole) for each in found]
+            return self._save(parsed_args.output_dir, run_id, targets)
+        wanted, is_whole = parsed_args.output, parsed_args.whole
+        shown = [self._outputs(run_id, each, is_whole) for each in targets]
         known = {name for each in shown for name in each}
         if wanted is not None and wanted not in known:
             raise exceptions.CommandError(
@@ -582,19 +583,19 @@ class ShowOutput(RunCommand):
                 {name: value for name, value in each.items() if name == wanted}
                 for each in shown
             ]
-        if not (is_one and found):
+        if not (is_one and targets):
             return run_columns.targets(
                 (
                     dataclasses.replace(each, outputs=outputs)
-                    for each, outputs in zip(found, shown, strict=True)
+                    for each, outputs in zip(targets, shown, strict=True)
                 ),
                 _LISTED,
                 outputs=lambda value: run_columns.Said(
                     value, _without_success
                 ),
             )
-        for name, length in found[0].cut.items():
-            if name in shown[0] and not whole:
+        for name, length in targets[0].cut.items():
+            if name in shown[0] and not is_whole:
                 self.log.warning(
                     'The last %(tail)d of %(all)d characters of %(name)s; '
                     '--whole shows all',
@@ -607,13 +608,13 @@ class ShowOutput(RunCommand):
         return tuple(shown[0]), common.One(shown[0].values())
 
     def _outputs(
-        self, run_id: str, target: run_client.Target, whole: bool
+        self, run_id: str, target: run_client.Target, is_whole: bool
     ) -> abc.Mapping[str, Any]:
         """Return the outputs of a target.
 
         :raises errors.Error: long ones cannot be read.
         """
-        if not (whole and target.cut):
+        if not (is_whole and target.cut):
             return target.outputs or {}
         store = common.store(self.app.client_manager)
         try:
@@ -636,7 +637,7 @@ class ShowOutput(RunCommand):
         for target in targets:
             place = target.stack, target.resource
             try:
-                outputs = self._outputs(run_id, target, whole=True)
+                outputs = self._outputs(run_id, target, is_whole=True)
             except errors.Error as exc:
                 refused.append(f'{"/".join(place)}: {exc}')
                 continue

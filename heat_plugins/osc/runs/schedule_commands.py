@@ -39,6 +39,13 @@ _LISTED = (
 _BACKFILLED = ('local', 'utc', 'run', 'state')
 _NO_RUN = 'not started'
 
+# The exit codes of a backfill by the states of its runs; the least counts.
+_CODES = {_NO_RUN: common.FAILED} | {
+    phase.value: common.code_of(phase)
+    for phase in run_records.Phase
+    if phase.ended and common.code_of(phase)
+}
+
 # Seconds between two polls of a command that waits for a backfill.
 _POLL = 5.0
 
@@ -190,11 +197,11 @@ class ListSchedules(_ScheduleCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = self.schedules.list(parsed_args.stack)
-        if any(each['reason'] and not each['when'] for each in found):
+        rows = self.schedules.list(parsed_args.stack)
+        if any(each['reason'] and not each['when'] for each in rows):
             # It cannot be read.
             self.exit_code = 1
-        return schedule_signals.KEYS, common.Many(found, _LISTED)
+        return schedule_signals.KEYS, common.Many(rows, _LISTED)
 
 
 class ShowSchedule(_ScheduleCommand, timeline.Drawing):
@@ -272,6 +279,19 @@ class RunSchedule(_Signal):
 
     do = schedule_signals.RUN
 
+    def signal(
+        self,
+        parsed_args: argparse.Namespace,
+        wanted: schedule_signals.ScheduleSignal,
+    ) -> dict[str, Any]:
+        stack, path = parsed_args.stack, parsed_args.schedule
+        shown = self.schedules.run(stack, path)
+        if shown['last_outcome'] in ('starting', 'missed'):
+            self.exit_code = common.NOT_STARTED
+            why = shown['reason'] or 'no heat-engine has created it'
+            self.log.error('Run %s is not started: %s', shown['last_run'], why)
+        return shown
+
 
 class BackfillSchedule(_Signal):
     """Run the action of a schedule for times of the past.
@@ -327,7 +347,10 @@ class BackfillSchedule(_Signal):
         if parsed_args.wait:
             self._wait(stack, path, _left(rows))
             rows = self._rows(schedule, ticks)
-            self.exit_code = _code(rows)
+            states = {row['state'] for row in rows}
+            self.exit_code = min(
+                (_CODES[each] for each in states & _CODES.keys()), default=0
+            )
         return _BACKFILLED, common.Many(rows, _BACKFILLED)
 
     def _rows(
@@ -379,14 +402,6 @@ def _left(rows: abc.Iterable[dict[str, Any]]) -> int:
     return sum(row['state'] == _NO_RUN for row in rows)
 
 
-def _code(rows: abc.Iterable[dict[str, Any]]) -> int:
-    """Return the exit code for the states of runs."""
-    states = {row['state'] for row in rows}
-    ended = {phase for phase in run_records.Phase if phase.ended}
-    codes = {common.code_of(each) for each in ended if each.value in states}
-    otherwise = common.FAILED if _NO_RUN in states else 0
-    return min(codes - {0}, default=otherwise)
-
-
-def _one(found: dict[str, Any]) -> common.Shown:
-    return tuple(found), common.One(found.values())
+def _one(shown: dict[str, Any]) -> common.Shown:
+    """Return the columns and values of one schedule."""
+    return tuple(shown), common.One(shown.values())

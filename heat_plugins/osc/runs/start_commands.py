@@ -56,7 +56,7 @@ def _parse(
     args: abc.Sequence[str] | None = None,
     namespace: argparse.Namespace | None = None,
 ) -> argparse.Namespace:
-    """Parse a command line; what follows ``--`` is a command for servers."""
+    """Parse a command line; words after ``--`` are a command for servers."""
     words = sys.argv[1:] if args is None else list(args)
     place = words.index('--') if '--' in words else len(words)
     parsed = parse(words[:place], namespace)
@@ -256,7 +256,7 @@ class ListActions(common.Report):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = common.runs(self.app.client_manager).actions(
+        offers = common.runs(self.app.client_manager).actions(
             parsed_args.stack, parsed_args.resource
         )
         rows = [
@@ -268,7 +268,7 @@ class ListActions(common.Report):
                 'Server name': offer.server_name,
                 'Inputs': run_columns.Said([*offer.inputs], _inputs),
             }
-            for offer in found
+            for offer in offers
             for name, tool in offer.actions.items()
             if parsed_args.lifecycle or name not in actions.LIFECYCLE
         ]
@@ -428,13 +428,13 @@ class StartRun(common.Report):
             # The second may come after an order whose answer was lost.
             raise
         except errors.Unavailable as exc:
-            said = f'{exc}. {doubt}'
+            message = f'{exc}. {doubt}'
         except errors.Error as exc:
-            said = str(exc)
-            if _NOTHING.lower() not in said.lower():
-                end = '' if said.endswith('?') else '.'
-                said = f'{said}{end} {_NOTHING}'
-        raise exceptions.CommandError(said)
+            message = str(exc)
+            if _NOTHING.lower() not in message.lower():
+                end = '' if message.endswith('?') else '.'
+                message = f'{message}{end} {_NOTHING}'
+        raise exceptions.CommandError(message)
 
     def _confirm(self, selected: client.Selection, what: str) -> None:
         chosen = [each for each in selected.rows if each['is_target']]
@@ -458,7 +458,7 @@ class StartRun(common.Report):
 
 
 def _order(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """Return what was ordered, as `ordering.Start` has it."""
+    """Return the order of a command line, as `ordering.Start` has it."""
     inputs, path = {}, parsed_args.inputs_file
     if path:
         inputs = common.read_map(path)

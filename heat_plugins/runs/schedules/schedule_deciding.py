@@ -23,6 +23,7 @@ import enum
 import itertools
 import json
 import math
+import operator
 from typing import Any, Final
 
 from heat_plugins import bounds
@@ -52,7 +53,7 @@ LATE: Final = 'No engine could start it in time'
 
 
 class Passed(enum.StrEnum):
-    """Why a tick does not start."""
+    """The reason why a tick does not start."""
 
     MISSED = 'missed'
     PAUSED = 'paused'
@@ -63,7 +64,7 @@ class Passed(enum.StrEnum):
 
 
 class Needed(enum.Enum):
-    """What an engine does for a schedule, as messages say it."""
+    """A task of an engine for a schedule, in the words of messages."""
 
     START = 'start the run of'
     CANCEL = 'cancel the run of'
@@ -72,7 +73,7 @@ class Needed(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScheduleRecord:
-    """What is recorded of a schedule.
+    """The record of a schedule.
 
     :ivar since: the last tick that is decided, or when the schedule began.
     :ivar running: the tick whose run has not ended.
@@ -153,7 +154,7 @@ class KeptSchedule:
 
     @classmethod
     def read(cls, text: str) -> 'KeptSchedule':
-        """Read what `text` returns.
+        """Read a schedule from its text in JSON.
 
         What a former release has started continues without the schedule.
 
@@ -197,7 +198,7 @@ class KeptSchedule:
         return dataclasses.replace(self, book=self.book.told(notice, why, now))
 
     def noticed(self, before: 'KeptSchedule') -> 'KeptSchedule':
-        """Return it with the notices of what a change has recorded."""
+        """Return it with the notices of a change of its record."""
         rules, record, former = self.rules, self.record, before.record
         if rules is None:
             return dataclasses.replace(self, book=notifying.NoticeBook())
@@ -253,14 +254,15 @@ class KeptSchedule:
         """
         record = due(self.schedule, self.record, now).record
         delay = schedule.delay
-        if schedule.has_times_of(self.schedule):
+        named = operator.attrgetter('cron', 'at', 'timezone', 'exclude')
+        if named(schedule) == named(self.schedule):
             # What the former jitter delays has not started yet.
             delay = max(delay, self.schedule.delay)
         kept = dataclasses.replace(self, schedule=schedule, record=record)
         return kept.due_from(now, delay)
 
     def due_from(self, now: int, delay: int) -> 'KeptSchedule':
-        """Return it without what was due before; what a jitter delays is not.
+        """Return it without the ticks that were due before a time.
 
         A tick that is decided stays so.
 
@@ -271,7 +273,7 @@ class KeptSchedule:
         )
 
     def resumed_stack(self, now: int) -> 'KeptSchedule':
-        """Return it after its stack was suspended: what waits is forgotten."""
+        """Return it after a suspension of its stack: no tick waits."""
         created = self.record.created
         kept = self.due_from(now, self.schedule.delay)
         return kept.with_record(
@@ -301,7 +303,7 @@ class KeptSchedule:
     def settled(
         self, head: run_records.Head | None, now: float
     ) -> 'KeptSchedule':
-        """Return it with what has become of the tick that runs.
+        """Return it with the state of the tick that runs.
 
         :param head: how its run stands; None if there is none.
         """
@@ -345,7 +347,7 @@ class KeptSchedule:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What to do next.
+    """The next step of a schedule.
 
     :ivar record: what to record before anything else.
     :ivar cancel: the tick whose run to cancel.
@@ -362,7 +364,7 @@ class Decision:
 
 
 def due(schedule: _Schedule, record: ScheduleRecord, now: float) -> Decision:
-    """Decide what a schedule does now."""
+    """Decide the next step of a schedule."""
     if record.since > now + _AHEAD:
         # The clock of another engine was wrong.
         record = dataclasses.replace(record, since=int(now))
@@ -519,7 +521,7 @@ def _decided(
 
 
 def _overlap(schedule: _Schedule, record: ScheduleRecord) -> schedules.Overlap:
-    """Return what a tick does now: it waits for a tick of the past."""
+    """Return the rule for an overlap: a tick waits for one of the past."""
     if record.is_backfilled:
         return schedules.Overlap.QUEUE
     return schedule.overlap
@@ -549,7 +551,7 @@ def _wait(schedule: _Schedule, decision: Decision, now: float) -> Decision:
 
 
 def _admit(schedule: _Schedule, decision: Decision, tick: int) -> Decision:
-    """Start a tick, or do what the schedule says of an overlap."""
+    """Start a tick, or follow the rule of the schedule for an overlap."""
     record = decision.record
     if tick == record.running:
         # A user has asked for a run in the same second.
@@ -617,7 +619,7 @@ def _recorded(decision: Decision, **changed: Any) -> Decision:
 def needed(
     kept: KeptSchedule, decision: Decision, now: int, poll: float
 ) -> tuple[Needed | None, float]:
-    """Return what a schedule needs now, and when it may need more.
+    """Return the next task of an engine for a schedule, and its next time.
 
     :param poll: seconds until the run in progress is checked.
     """

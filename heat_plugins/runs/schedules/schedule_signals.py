@@ -63,7 +63,7 @@ _EXAMPLE = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScheduleSignal:
-    """What a user asks of a schedule.
+    """A request of a user to a schedule.
 
     :ivar note: why to pause it.
     :ivar begin: the first time that a backfill may run.
@@ -77,7 +77,7 @@ class ScheduleSignal:
 
     @property
     def done(self) -> str:
-        """What the event of the signal says."""
+        """The reason of the event of the signal."""
         return _DONE[self.do]
 
     def details(self) -> dict[str, str]:
@@ -188,9 +188,9 @@ def with_backfill(kept: _Kept, begin: str, end: str) -> _Kept:
     """
     record = kept.record
     since = record.since + kept.schedule.delay
-    found = ticks(kept.schedule, begin, end, since)
+    passed = ticks(kept.schedule, begin, end, since)
     own = {record.running, record.waiting}
-    wanted = {tick.time for tick in found} - own | {*record.backfill}
+    wanted = {tick.time for tick in passed} - own | {*record.backfill}
     if len(wanted) > _MOST:
         raise errors.Refused(
             _TOO_MANY.format('with those that have not ended yet')
@@ -223,7 +223,7 @@ KEYS: Final = (
 _PATIENCE, _POLL = 20.0, 0.5
 
 # The root stack, and the schedule in it.
-_Found: TypeAlias = tuple[heat_values.Stack, stack_tree.Place]
+_Located: TypeAlias = tuple[heat_values.Stack, stack_tree.Place]
 
 
 class Schedules:
@@ -258,7 +258,7 @@ class Schedules:
         parts = self._pool.each(self._try_of, self._heat.stack_ids())
         return [row for part in parts for row in part]
 
-    def _of(self, stack: str) -> abc.Sequence[_Found]:
+    def _of(self, stack: str) -> abc.Sequence[_Located]:
         root = stack_tree.root(self._heat, stack)
         return [
             (root, place)
@@ -274,11 +274,12 @@ class Schedules:
         except errors.Error as exc:
             return [_unread(stack, None, exc)]
 
-    def _try_to_show(self, found: _Found) -> dict[str, Any]:
+    def _try_to_show(self, located: _Located) -> dict[str, Any]:
+        stack, place = located
         try:
-            return self._shown(*found)
+            return self._shown(stack, place)
         except errors.Error as exc:
-            return _unread(found[0].name, found[1].path, exc)
+            return _unread(stack.name, place.path, exc)
 
     def show(self, stack: str, path: str) -> dict[str, Any]:
         """Return a schedule of a stack.
@@ -288,7 +289,7 @@ class Schedules:
         return self._shown(*self._find(stack, path))
 
     def times(self, stack: str, path: str) -> schedules.Schedule:
-        """Return when a schedule is due, without what it does then.
+        """Return the times of a schedule, without its action.
 
         :raises errors.NotFound: there is none.
         :raises errors.Unavailable: heat-engine does not say that.
@@ -325,7 +326,27 @@ class Schedules:
             'says why if it refuses that'
         )
 
-    def _find(self, stack: str, path: str) -> _Found:
+    def run(self, stack: str, path: str) -> dict[str, Any]:
+        """Run the action of a schedule now; return it once the run is there.
+
+        If no engine creates the run in time, the last outcome is "starting"
+        or "missed", and the reason says why.
+
+        :raises errors.Error: see `signal`.
+        """
+        former = self.show(stack, path)['reason']
+        shown = self.signal(stack, path, ScheduleSignal(do=RUN))
+        until = self._clock() + _PATIENCE
+        while (
+            shown['last_outcome'] == 'starting'
+            and shown['reason'] in ('', former)
+            and self._clock() < until
+        ):
+            self._sleep(_POLL)
+            shown = self.show(stack, path)
+        return shown
+
+    def _find(self, stack: str, path: str) -> _Located:
         listed = self._of(stack)
         for root, place in listed:
             if path in (place.path, place.resource.physical_id):
@@ -339,7 +360,7 @@ class Schedules:
         )
 
     def _known(self, place: stack_tree.Place) -> abc.Mapping[str, Any]:
-        """Return what the attributes of a schedule say; {} for nothing."""
+        """Return the attributes of a schedule; {} if there are none."""
         shown = self._heat.attribute(place.resource, 'show')
         return shown if isinstance(shown, dict) else {}
 
@@ -361,7 +382,7 @@ class Schedules:
 def _unread(
     stack: str, schedule: str | None, exc: errors.Error
 ) -> dict[str, Any]:
-    """Return the row of what cannot be read."""
+    """Return the row of an unreadable schedule, with the reason."""
     row: dict[str, Any] = dict.fromkeys(KEYS)
     reason = f'Cannot read it: {exc}'
     return {**row, 'stack': stack, 'schedule': schedule, 'reason': reason}

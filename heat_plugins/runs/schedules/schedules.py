@@ -117,7 +117,7 @@ _LAST = datetime.datetime(_YEARS[-1], 12, 31, 23, 59, 59)
 
 
 class ClockChange(enum.StrEnum):
-    """What a change of the clock does to a local time."""
+    """The effect of a change of the clock on a local time."""
 
     NONE = ''
     SKIPPED = 'skipped'
@@ -125,7 +125,7 @@ class ClockChange(enum.StrEnum):
 
 
 class Overlap(enum.StrEnum):
-    """What a tick does while the run of a former one is in progress."""
+    """The rule for a tick while the run of a former one is in progress."""
 
     #: Nothing: the tick is skipped.
     SKIP = 'skip'
@@ -222,7 +222,7 @@ class Schedule:
             )
 
     def ticks(self, after: float, before: float) -> abc.Iterator[Tick]:
-        """Yield what is due after an instant, until another, in order.
+        """Yield the ticks after an instant, until another, in order.
 
         The second instant belongs to them, the first one does not.
         """
@@ -233,15 +233,6 @@ class Schedule:
     def next(self, number: int, after: float) -> list[Tick]:
         """Return the next times after an instant, at most a number."""
         return list(itertools.islice(self._ticks(after), number))
-
-    def has_times_of(self, other: 'Schedule') -> bool:
-        """Say whether its pattern names the same times as another's."""
-        return (self.cron, self.at, self.timezone, self.exclude) == (
-            other.cron,
-            other.at,
-            other.timezone,
-            other.exclude,
-        )
 
     def start_of(self, time: int) -> int:
         """Return the instant of the start of a tick."""
@@ -273,7 +264,7 @@ class Schedule:
 
     @property
     def times(self) -> dict[str, object]:
-        """What says when it is due, for `stored.read`, in JSON's types."""
+        """The fields that say when it is due, for `stored.read`, as JSON."""
         values = {name: getattr(self, name) for name in _TIMES}
         return {**values, 'exclude': [*self.exclude]}
 
@@ -386,7 +377,7 @@ class Schedule:
 
     @functools.cached_property
     def _excluded(self) -> tuple[tuple[datetime.date, datetime.date], ...]:
-        """The ranges among what is excluded; `_weekdays` has the others."""
+        """The excluded ranges of days, without weekdays."""
         if len(self.exclude) > _MOST_EXCLUDED:
             raise errors.Invalid(
                 f'A schedule can exclude {_MOST_EXCLUDED} entries, and has '
@@ -416,7 +407,7 @@ class Schedule:
 
 
 def run_id(schedule_id: str, time: int) -> str:
-    """Return the ID of what a schedule runs at an instant.
+    """Return the ID of the run of a schedule for an instant.
 
     Each process finds the same, so that two of them start one run.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which targets a run has, which it leaves out, and why."""
+"""Choose the targets of a run, and say why others are left out."""
 
 from collections import abc
 import dataclasses
@@ -37,7 +37,7 @@ class Chosen:
     unmet: abc.Sequence[str] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the targets, then what is left out, as a dry run shows it."""
+        """Return the rows of a dry run: the targets, then those left out."""
         chosen = [
             {
                 'stack': target.stack_name,
@@ -56,7 +56,7 @@ class Chosen:
 
 @dataclasses.dataclass(kw_only=True)
 class _Found:
-    """What stacks have.
+    """The matches in stacks.
 
     :ivar offered: the actions of their deployments.
     :ivar named: stacks and paths of the resources that each name stands for.
@@ -135,7 +135,7 @@ class Chooser:
         :raises errors.NotFound: there is no such stack, or no deployment.
         """
         stacks = self._stacks(wanted)
-        found = [
+        deployments = [
             target
             for stack in stacks
             for target in self._finder.matching(
@@ -145,9 +145,9 @@ class Chooser:
                 ),
             )
         ]
-        if not found and stacks and wanted.resources:
+        if not deployments and stacks and wanted.resources:
             raise errors.NotFound(self._hint('an action', stacks[0]))
-        return found
+        return deployments
 
     def _stacks(self, wanted: ordering.Wanted) -> list[heat_values.Stack]:
         names = list(wanted.stacks)
@@ -176,7 +176,7 @@ class Chooser:
         config: heat_values.Config | None,
         matches: _Found,
     ) -> None:
-        """Add what a stack has."""
+        """Add the targets of a stack."""
 
         def is_wanted(place: stack_tree.Place) -> bool:
             met = _met(wanted, place)
@@ -211,7 +211,7 @@ class Chooser:
     def _has_metadata(
         self, stack: heat_values.Stack, wanted: abc.Mapping[str, str]
     ) -> abc.Callable[[str], bool]:
-        """Return what says whether a server has the metadata."""
+        """Return a test whether a server has the wanted metadata."""
         if not wanted:
             return lambda server_id: True
         places = stack_tree.find(self._heat, stack)
@@ -313,7 +313,7 @@ def _refusal(target: targets.Target, action: str) -> str | None:
 
 
 def _variant(target: targets.Target, action: str) -> str:
-    """Return what is the same for targets that run the same."""
+    """Return a digest that is equal for targets with the same config."""
     config = target.config.config
     entries = config.get('configs') if isinstance(config, dict) else None
     if isinstance(entries, list):

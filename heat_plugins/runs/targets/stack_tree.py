@@ -110,7 +110,7 @@ class Place:
 
     @property
     def declaring(self) -> heat_values.Resource:
-        """The resource by which a template says what a deployment is."""
+        """The resource that a template declares for the deployment."""
         return self.member.group if self.member else self.resource
 
     def is_of(self, types: abc.Collection[str]) -> bool:
@@ -155,10 +155,10 @@ def stack(heat: Stacks, name_or_id: str) -> heat_values.Stack:
 
 def root(heat: Stacks, name_or_id: str) -> heat_values.Stack:
     """Return a stack, or the one at the top if it is nested."""
-    found = stack(heat, name_or_id)
-    while found.parent:
-        found = heat.stack(found.parent)
-    return found
+    top = stack(heat, name_or_id)
+    while top.parent:
+        top = heat.stack(top.parent)
+    return top
 
 
 def find(heat: Stacks, stack: heat_values.Stack) -> list[Place]:
@@ -225,7 +225,7 @@ def _members(heat: Stacks, place: Place) -> abc.Iterator[Place]:
 
 
 def below(places: list[Place], chosen: list[Place]) -> list[Place]:
-    """Return what was chosen and what is nested in it."""
+    """Return the chosen places and those nested in them."""
     paths = {place.path for place in chosen}
     return [
         place for place in places if not paths.isdisjoint(lineage(place.path))

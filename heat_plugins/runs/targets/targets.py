@@ -101,7 +101,7 @@ class TemplateSources:
         return None
 
     def _value(self, resource: heat_values.Resource, name: str) -> Any:
-        """Return what a property has in the template, or a function's map."""
+        """Return a property's value in the template, or a function's map."""
         stack = self._heat.stack(resource.stack_id)
         resources = self._heat.template(stack).get('resources') or {}
         named = resources.get(resource.name) or {}
@@ -145,7 +145,7 @@ class Target(run_records.RunTarget):
     def with_action(
         self, name: str, known_hooks: abc.Collection[str]
     ) -> run_records.RunTarget:
-        """Return what a record says of it as the target of an action.
+        """Return its record as the target of an action.
 
         :param known_hooks: those that servers are known to have.
         :raises errors.Refused: see `tool`.
@@ -173,11 +173,11 @@ class Target(run_records.RunTarget):
 
     @property
     def offered(self) -> list[str]:
-        """Those of them that Heat does not start by itself."""
+        """The actions that Heat does not start by itself."""
         return [each for each in self.actions if each not in actions.LIFECYCLE]
 
     def offer(self) -> dict[str, Any]:
-        """Return what may be shown of it, and of what can run there."""
+        """Return it for users, with the actions that can run there."""
         config, names = self.config, ('name', 'type', 'default', 'description')
         return {
             'resource': self.resource,
@@ -318,8 +318,14 @@ class Finder:
             if place.resource.physical_id
         }
         named = TemplateSources(self._heat, places)
-        read = functools.cache(self._config)
-        found = []
+
+        @functools.cache
+        def read(config_id: str) -> heat_values.Config | None:
+            with contextlib.suppress(errors.NotFound):
+                return self._heat.config(config_id)
+            return None
+
+        owned = []
         for place in chosen:
             deployment = self._deployment(place)
             config = deployment and read(deployment.config_id)
@@ -328,7 +334,7 @@ class Finder:
                 continue
             source_id = named.config_of(place.declaring)
             source = read(source_id) if source_id else None
-            found.append(
+            owned.append(
                 Target(
                     stack_id=root.id,
                     stack_name=root.name,
@@ -349,12 +355,12 @@ class Finder:
                     ),
                 )
             )
-        return found
+        return owned
 
     def _deployment(
         self, place: stack_tree.Place
     ) -> heat_values.Deployment | None:
-        """Return what a server was given last; None for nothing."""
+        """Return the deployment that a server has; None if it has none."""
         try:
             deployment = self._heat.deployment(place.resource.physical_id)
         except errors.NotFound:
@@ -363,11 +369,6 @@ class Finder:
             # What its server had was withdrawn.
             return None
         return deployment
-
-    def _config(self, config_id: str) -> heat_values.Config | None:
-        with contextlib.suppress(errors.NotFound):
-            return self._heat.config(config_id)
-        return None
 
 
 def declared_inputs(
@@ -412,7 +413,12 @@ def values(
         if each['name'] not in RESERVED
     }
     unknown = [name for name in given if name not in known]
-    wrong = [_unknown(name, known) for name in unknown[: bounds.LISTED]]
+    names = bounds.listed(sorted(known)) or 'none'
+    wrong = [
+        f'there is no input "{bounds.shortened(name)}" (there are: {names})'
+        + bounds.did_you_mean(name, known)
+        for name in unknown[: bounds.LISTED]
+    ]
     # These are only counted.
     wrong += unknown[bounds.LISTED :]
     result: dict[str, Any] = {}
@@ -482,12 +488,3 @@ def _number(value: Any) -> int | float:
     if not math.isfinite(number):
         raise ValueError
     return number
-
-
-def _unknown(name: str, known: abc.Collection[str]) -> str:
-    names = bounds.listed(sorted(known)) or 'none'
-    shown = bounds.shortened(name)
-    return (
-        f'there is no input "{shown}" (there are: {names})'
-        + bounds.did_you_mean(name, known)
-    )

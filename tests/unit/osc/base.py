@@ -133,7 +133,7 @@ class CommandCase(testtools.TestCase):
         """Assert that a command fails, with a message that has all of this."""
         message = self.refused(line)
         for one in said:
-            self.assertIn(one, message)
+            assert one in message
 
 
 class FolderCase(CommandCase):

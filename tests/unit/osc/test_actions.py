@@ -21,38 +21,39 @@ class ActionListTest(base.CommandCase, heat_door.DoorCase):
 
     def test_actions_with_their_inputs(self):
         code, (found,) = self.json('action list shop')
-        self.assertEqual(
-            (0, 'BACKUP', 'script', 'deployment'),
-            (code, found['Action'], found['Tool'], found['Resource']),
-        )
-        self.assertEqual(
-            [
-                {
-                    'name': 'level',
-                    'type': 'Number',
-                    'default': 3,
-                    'description': '',
-                },
-                {
-                    'name': 'password',
-                    'type': 'String',
-                    'default': 'none',
-                    'description': '',
-                },
-            ],
-            found['Inputs'],
-        )
+        assert (
+            code,
+            found['Action'],
+            found['Tool'],
+            found['Resource'],
+        ) == (0, 'BACKUP', 'script', 'deployment')
+        assert found['Inputs'] == [
+            {
+                'name': 'level',
+                'type': 'Number',
+                'default': 3,
+                'description': '',
+            },
+            {
+                'name': 'password',
+                'type': 'String',
+                'default': 'none',
+                'description': '',
+            },
+        ]
         _, found = self.json('action list shop --lifecycle')
-        self.assertEqual(
-            ['CREATE', 'UPDATE', 'BACKUP'], [one['Action'] for one in found]
-        )
+        assert [one['Action'] for one in found] == [
+            'CREATE',
+            'UPDATE',
+            'BACKUP',
+        ]
 
     def test_servers_have_names_for_people(self):
         _, output = self.run_command('action list shop')
-        self.assertIn('| server |', output)
-        self.assertIn('level: Number = 3', output)
+        assert '| server |' in output
+        assert 'level: Number = 3' in output
         _, (found,) = self.json('action list shop')
-        self.assertEqual('server', found['Server name'])
+        assert found['Server name'] == 'server'
         uuid.UUID(found['Server'])
 
     def test_those_of_a_resource_or_of_what_it_contains(self):
@@ -64,13 +65,13 @@ class ActionListTest(base.CommandCase, heat_door.DoorCase):
             ('web "*.a"', ['deployment.a']),
         ):
             _, found = self.json(f'action list {line}')
-            self.assertEqual(expected, [one['Resource'] for one in found])
+            assert expected == [one['Resource'] for one in found]
 
     def test_many_come_in_pages(self):
         self.created(groups.group(*'abc', resources=MORE), name='web')
         self.patch(heat_door.door, '_PAGE', 1)
         _, found = self.json('action list web')
-        self.assertEqual(3, len(found))
+        assert len(found) == 3
 
     def test_what_is_not_there_is_an_error(self):
         for line, said in (
@@ -85,4 +86,4 @@ class ActionListTest(base.CommandCase, heat_door.DoorCase):
             resources=MORE, input_values={'password': 's3cret'}
         )
         self.created(whole, name='other')
-        self.assertNotIn('s3cret', str(self.json('action list other')))
+        assert 's3cret' not in str(self.json('action list other'))

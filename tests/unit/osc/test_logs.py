@@ -52,8 +52,8 @@ class OneTest(LogsCase):
 
     def test_what_is_there_is_shown(self):
         self.prints(b'one\ntwo')
-        self.assertEqual((0, 'one\ntwo'), self.logs())
-        self.assertEqual('', self.said())
+        assert self.logs() == (0, 'one\ntwo')
+        assert self.said() == ''
 
     def test_it_is_followed_to_the_end_of_the_run(self):
         self.sends(
@@ -62,25 +62,25 @@ class OneTest(LogsCase):
             lambda: self.prints(b'one\ntwo\n'),
             lambda: self.end(8),
         )
-        self.assertEqual((0, 'one\ntwo\n'), self.logs('-f'))
-        self.assertIn('complete after', self.said())
+        assert self.logs('-f') == (0, 'one\ntwo\n')
+        assert 'complete after' in self.said()
 
     def test_it_is_there_after_the_end(self):
         self.prints(b'all of it')
         self.end(9)
         self.world.finish(run_id=RUN)
-        self.assertEqual((0, 'all of it'), self.logs())
-        self.assertEqual((0, 'all of it'), self.logs('-f'))
+        assert self.logs() == (0, 'all of it')
+        assert self.logs('-f') == (0, 'all of it')
 
     def test_binary_is_written_as_it_is(self):
         self.prints(b'\0\x80\xff\x1b[31m')
         _, output = self.run_command(f'run logs {RUN}', encoding='latin-1')
-        self.assertEqual('\0\x80\xff\x1b[31m', output)
+        assert output == '\x00\x80ÿ\x1b[31m'
 
     def test_another_agent_reports_at_the_end_only(self):
         self.sends(lambda: self.answer(deploy_stdout='a\n', deploy_stderr='b'))
-        self.assertEqual((0, 'a\nb'), self.logs('-f'))
-        self.assertIn('sends output only at the end', self.said())
+        assert self.logs('-f') == (0, 'a\nb')
+        assert 'sends output only at the end' in self.said()
 
     def test_of_a_server_that_is_silent_it_is_said_meanwhile(self):
         said, began = [], self.world.now
@@ -92,8 +92,8 @@ class OneTest(LogsCase):
 
         self.meanwhile = wait
         self.logs('-f')
-        self.assertIn('sends output only at the end', said[0])
-        self.assertEqual(1, self.said().count('only at the end'))
+        assert 'sends output only at the end' in said[0]
+        assert self.said().count('only at the end') == 1
 
     def test_what_is_left_out_is_told(self):
         for number in range(7):
@@ -103,22 +103,22 @@ class OneTest(LogsCase):
         self.ends(7 * live.SLOT)
         _, output = self.logs()
         told = f'\n[{2 * live.SLOT} bytes omitted]\n'
-        self.assertEqual(5 * live.SLOT + len(told), len(output))
-        self.assertIn(told, output)
+        assert 5 * live.SLOT + len(told) == len(output)
+        assert told in output
 
     def test_what_the_server_sends_after_a_cancel_is_shown(self):
         self.prints(b'half ')
         self.run_command(f'run cancel {RUN}')
         self.world.finish(run_id=RUN)
         self.sends(lambda: (self.prints(b'half rest'), self.ends(9)))
-        self.assertEqual((0, 'half rest'), self.logs())
+        assert self.logs() == (0, 'half rest')
 
     def test_a_run_that_never_began_is_not_waited_for_long(self):
         self.run_command(f'run cancel {RUN}')
         self.world.finish(run_id=RUN)
         before = self.world.now
-        self.assertEqual((0, ''), self.logs())
-        self.assertLessEqual(self.world.now - before, 20)
+        assert self.logs() == (0, '')
+        assert self.world.now - before <= 20
 
     def test_a_store_that_fails_for_a_while_is_waited_for(self):
         self.sends(
@@ -127,7 +127,7 @@ class OneTest(LogsCase):
             *[lambda: None] * 6,
             lambda: (self.prints(b'one\ntwo\n'), self.end(8)),
         )
-        self.assertEqual((0, 'one\ntwo\n'), self.logs('-f'))
+        assert self.logs('-f') == (0, 'one\ntwo\n')
 
     def test_a_store_that_fails_at_the_end_loses_nothing(self):
         def fail_parts(request):
@@ -144,8 +144,8 @@ class OneTest(LogsCase):
                 setattr(self.cluster, 'before', fail_parts),
             ),
         )
-        self.assertEqual((0, 'one\ntwo\n'), self.logs('-f'))
-        self.assertEqual([], failing)
+        assert self.logs('-f') == (0, 'one\ntwo\n')
+        assert failing == []
 
     def test_heat_that_fails_at_the_end_loses_nothing(self):
         self.sends(
@@ -155,9 +155,9 @@ class OneTest(LogsCase):
         )
         # Only the targets cannot be read.
         self.api.fails = lambda request: 'limit%3D10000' in request.url
-        self.assertEqual((0, 'one\ntwo\n'), self.logs('-f'))
-        self.assertEqual(0, self.api.failing)
-        self.assertIn('complete after', self.said())
+        assert self.logs('-f') == (0, 'one\ntwo\n')
+        assert self.api.failing == 0
+        assert 'complete after' in self.said()
 
     def test_a_retry_has_a_log_of_its_own(self):
         self.prints(b'first\n')
@@ -170,7 +170,7 @@ class OneTest(LogsCase):
             lambda: self.prints(b'second\n', attempt=2),
             lambda: (self.ends(7, attempt=2), self.answer()),
         )
-        self.assertEqual((0, 'second\n'), self.logs('-f'))
+        assert self.logs('-f') == (0, 'second\n')
 
 
 class ManyTest(LogsCase):
@@ -185,21 +185,18 @@ class ManyTest(LogsCase):
         self.prints(b'one\ntwo')
         self.prints(b'three \x1b[2J\n', 1)
         code, output = self.logs()
-        self.assertEqual(0, code)
-        self.assertEqual(
-            [
-                's0 deployment-0: one',
-                's0 deployment-0: two',
-                r's1 deployment-1: three \x1b[2J',
-            ],
-            sorted(output.splitlines()),
-        )
+        assert code == 0
+        assert sorted(output.splitlines()) == [
+            's0 deployment-0: one',
+            's0 deployment-0: two',
+            r's1 deployment-1: three \x1b[2J',
+        ]
 
     def test_one_of_them_is_shown_byte_for_byte(self):
         self.prints(b'one\ntwo')
         self.prints(b'three', 1)
         for name in ('1', 'server-1', 'deployment-1'):
-            self.assertEqual((0, 'three'), self.logs(f'--target {name}'))
+            assert self.logs(f'--target {name}') == (0, 'three')
         self.assert_refused(f'run logs {RUN} --target 9', 'no target 9')
 
     def test_all_are_followed(self):
@@ -209,11 +206,9 @@ class ManyTest(LogsCase):
             lambda: (self.end(4), self.end(4, number=2)),
         )
         code, output = self.logs('-f')
-        self.assertEqual(0, code)
-        self.assertEqual(
-            's0 deployment-0: one\ns0 deployment-2: two\n', output
-        )
-        self.assertNotIn('sends output only at the end', self.said())
+        assert code == 0
+        assert output == 's0 deployment-0: one\ns0 deployment-2: two\n'
+        assert 'sends output only at the end' not in self.said()
 
     def test_one_of_them_is_followed_to_its_own_end(self):
         def end():
@@ -224,8 +219,8 @@ class ManyTest(LogsCase):
 
         self.sends(lambda: self.prints(b'one\n', 1), end)
         code, output = self.logs('-f --target 1')
-        self.assertEqual((common.FAILED, 'one\n'), (code, output))
-        self.assertFalse(self.client().show(RUN).ended)
+        assert (code, output) == (common.FAILED, 'one\n')
+        assert not self.client().show(RUN).ended
 
     def test_output_comes_while_the_servers_work(self):
         self.cluster.seen.clear()
@@ -236,14 +231,14 @@ class ManyTest(LogsCase):
             self.answer,
         )
         code, output = self.logs('-f --target 2')
-        self.assertEqual((0, 'beginning\n'), (code, output))
+        assert (code, output) == (0, 'beginning\n')
         listings = [
             each
             for each in self.cluster.seen
             if 'runs/logs/' in each.query.get('prefix', '')
         ]
         # One listing a second, however many servers there are.
-        self.assertLessEqual(len(listings), self.world.now - began + 15)
+        assert len(listings) <= self.world.now - began + 15
 
     def test_without_a_store_an_error_says_so(self):
         def connect(manager):
@@ -319,7 +314,7 @@ class ManyOutputsTest(run_door.RunCase):
         output.update(self.run_)
         self.cluster.before = meet
         output.poll()
-        self.assertEqual([f'db{n}: one' for n in range(4)], self.shown)
+        assert [f'db{n}: one' for n in range(4)] == self.shown
 
     def test_the_outputs_of_many_servers_have_little_memory_together(self):
         self.say = lambda *lines: None
@@ -339,7 +334,7 @@ class ManyOutputsTest(run_door.RunCase):
         self.addCleanup(tracemalloc.stop)
         output.poll()
         # All of it is 20 MB.
-        self.assertLess(tracemalloc.get_traced_memory()[1], 4_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 4000000
 
 
 class LinesTest(testtools.TestCase):
@@ -369,22 +364,22 @@ class LinesTest(testtools.TestCase):
         ):
             self.shown = []
             *shown, last = self.lines(*(part.encode() for part in parts))
-            self.assertEqual('shop db: next', last)
+            assert last == 'shop db: next'
             pieces = [one.removeprefix('shop db: ') for one in shown]
-            self.assertEqual(text, ''.join(pieces))
-            self.assertEqual([foreign.LINE] * 5, [len(x) for x in shown[:-1]])
+            assert text == ''.join(pieces)
+            assert [len(x) for x in shown[:-1]] == [foreign.LINE] * 5
 
     def test_a_line_that_just_fits_is_one_line(self):
         text = b'x' * (foreign.LINE - len('shop db: '))
-        self.assertEqual(2, len(self.lines(text + b'\n', text, b'\n')))
-        self.assertEqual(4, len(self.lines(text, b'\n', text + b'\n')))
+        assert len(self.lines(text + b'\n', text, b'\n')) == 2
+        assert len(self.lines(text, b'\n', text + b'\n')) == 4
 
     def test_what_grows_as_it_is_escaped_is_wrapped_too(self):
         shown = self.lines(b'\x1b' * 1500 + b'\n\n\x1b\n')
         text = ''.join(one.removeprefix('shop db: ') for one in shown[:-2])
-        self.assertEqual('\\x1b' * 1500, text)
-        self.assertEqual(['shop db:', 'shop db: \\x1b'], shown[-2:])
+        assert text == '\\x1b' * 1500
+        assert shown[-2:] == ['shop db:', 'shop db: \\x1b']
 
     def test_a_long_name_leaves_room_for_the_output(self):
         (shown,) = self.lines(b'x' * 1700, name='n' * 10_000)
-        self.assertEqual(f'{"n" * 199}…: {"x" * 1700}', shown)
+        assert f'{"n" * 199}…: {"x" * 1700}' == shown

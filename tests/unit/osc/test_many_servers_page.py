@@ -69,20 +69,18 @@ class PageTest(run_door.RunCase):
                 for before, word in itertools.pairwise(['', *words])
             ]
             code, output = self.run_command(shlex.join(wanted))
-            self.assertEqual(0, code, f'{words}\n{output}\n{self.said()}')
+            assert code == 0, f'{words}\n{output}\n{self.said()}'
             if words[:2] == ['run', 'start'] and '--wait' not in words:
                 while self.world.run(_RUN).control.phase.value == 'running':
                     self.world.pass_time(1)
         first, restart = self.orders
-        self.assertEqual(
-            (['production'], ['*db*']), (first.tags, first.resources)
-        )
-        self.assertEqual(('BACKUP', 'RESTART'), (first.action, restart.action))
-        self.assertEqual(['blue', 'green'], restart.stacks)
+        assert (first.tags, first.resources) == (['production'], ['*db*'])
+        assert (first.action, restart.action) == ('BACKUP', 'RESTART')
+        assert restart.stacks == ['blue', 'green']
         run = self.world.run(_RUN)
-        self.assertEqual('complete', run.control.phase.value)
+        assert run.control.phase.value == 'complete'
         starts = sorted(each.started_at for each in run.attempts)
         # One canary, then batches of two with a minute between.
-        self.assertEqual(6, len(starts))
+        assert len(starts) == 6
         for before, after in ((2, 3), (4, 5)):
-            self.assertGreaterEqual(starts[after] - starts[before], 60)
+            assert starts[after] - starts[before] >= 60

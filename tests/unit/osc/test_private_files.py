@@ -28,49 +28,49 @@ class FileTest(PrivateFilesCase):
 
     def test_only_its_user_reads_it(self):
         private_files.write(self.path, 'secret')
-        self.assertEqual(0o600, self.mode('run.html'))
+        assert self.mode('run.html') == 384
 
     def test_one_that_others_could_read_is_replaced(self):
         self.path.write_text('of yesterday')
         self.path.chmod(0o644)
         private_files.write(self.path, 'secret')
-        self.assertEqual('secret', self.path.read_text())
-        self.assertEqual(0o600, self.mode('run.html'))
+        assert self.path.read_text() == 'secret'
+        assert self.mode('run.html') == 384
 
     def test_a_link_is_replaced_and_not_followed(self):
         mine = self.folder / 'mine'
         mine.write_text('kept')
         self.path.symlink_to(mine)
         private_files.write(self.path, 'new')
-        self.assertEqual('kept', mine.read_text())
-        self.assertEqual('new', self.path.read_text())
+        assert mine.read_text() == 'kept'
+        assert self.path.read_text() == 'new'
 
     def test_what_cannot_be_written_leaves_nothing_behind(self):
         (self.path / 'in-the-way').mkdir(parents=True)
         self.assertRaises(OSError, private_files.write, self.path, 'new')
-        self.assertEqual(['run.html'], os.listdir(self.folder))
+        assert os.listdir(self.folder) == ['run.html']
 
     def test_half_a_surrogate_pair_is_written_as_its_escape(self):
         private_files.write(self.path, 'half \ud800 a pair, ü')
-        self.assertEqual('half \\ud800 a pair, ü', self.path.read_text())
+        assert self.path.read_text() == 'half \\ud800 a pair, ü'
 
 
 class FolderTest(PrivateFilesCase):
     def test_only_its_user_enters_its_folders(self):
         path = private_files.folder(self.folder / 'logs', 'shop', 'tier.0.db')
-        self.assertEqual(self.folder / 'logs/shop/tier.0.db', path)
+        assert self.folder / 'logs/shop/tier.0.db' == path
         for each in ('logs', 'logs/shop', 'logs/shop/tier.0.db'):
-            self.assertEqual(0o700, self.mode(each))
+            assert self.mode(each) == 448
 
     def test_a_folder_that_is_a_link_is_not_entered(self):
         top = private_files.folder(self.folder / 'logs')
         (top / 'shop').symlink_to(self.folder)
         self.assertRaises(OSError, private_files.folder, top, 'shop', 'db')
-        self.assertEqual(['logs'], os.listdir(self.folder))
+        assert os.listdir(self.folder) == ['logs']
 
     def test_no_name_leads_out_of_it(self):
         path = private_files.folder(self.folder / 'logs', '..', 'a/b', '.')
-        self.assertEqual(self.folder / 'logs/%2E./a%2Fb/%2E', path)
+        assert self.folder / 'logs/%2E./a%2Fb/%2E' == path
 
     def test_names_that_no_file_can_have_are_told_apart(self):
         names = [
@@ -78,6 +78,6 @@ class FolderTest(PrivateFilesCase):
             *('x' * 600, 'x' * 601, 'ü' * 300, '\udcff', '\ud800', '\0', '\n'),
         ]
         files = {private_files.file_name(name) for name in names}
-        self.assertEqual(len(names), len(files))
+        assert len(names) == len(files)
         for file in files:
             private_files.write(self.folder / file, 'x')

@@ -57,15 +57,15 @@ class DisplayTest(DisplayTestCase):
             self.appears(self.screen, 'plan create')
             display.show('Making shop', 3, 9)
             self.appears(self.screen, '3 of 9 Making shop')
-        self.assertIn('0:00:00', self.text(self.screen))
-        self.assertTrue(self.text(self.screen).endswith('\x1b[2K'))
-        self.assertNotIn('\n3 of 9', self.text(self.screen))
+        assert '0:00:00' in self.text(self.screen)
+        assert self.text(self.screen).endswith('\x1b[2K')
+        assert '\n3 of 9' not in self.text(self.screen)
 
     def test_a_quick_command_shows_none(self):
         self.patch(progress.Display, 'delay', 3600)
         with progress.Display('plan create', self.screen) as display:
             display.show('Making shop', 3, 9)
-        self.assertEqual('', self.text(self.screen))
+        assert self.text(self.screen) == ''
 
     def test_a_log_has_a_line_from_time_to_time(self):
         with progress.Display('plan create', self.log) as display:
@@ -74,8 +74,8 @@ class DisplayTest(DisplayTestCase):
             self.appears(self.log, 'Making shop: 3 of 9: ')
         # A busy machine may have taken longer than no second.
         for line in ('plan create', 'Making shop: 3 of 9'):
-            self.assertRegex(self.text(self.log), rf'{line}: [0-9]+ s\n')
-        self.assertNotIn('\x1b', self.text(self.log))
+            assert re.search(rf'{line}: [0-9]+ s\n', self.text(self.log))
+        assert '\x1b' not in self.text(self.log)
 
     def test_a_log_that_nobody_takes_does_not_stop_the_command(self):
         with progress.Display('plan create', self.log) as display:
@@ -93,8 +93,8 @@ class DisplayTest(DisplayTestCase):
         alone, self.log = self.text(self.log), self.stream(False)
         with progress.Display('run wait', self.log) as display:
             display.say(*lines)
-        self.assertEqual(alone, self.text(self.log))
-        self.assertEqual(5, alone.count('\n'))
+        assert alone == self.text(self.log)
+        assert alone.count('\n') == 5
 
     def test_time_counts_from_when_it_started(self):
         with progress.Display('run wait', self.screen) as display:
@@ -107,9 +107,9 @@ class DisplayTest(DisplayTestCase):
             display.show('a\x1b]0;b [red]c')
             display.say('a\x1b[2Jb [red]c :smile:')
             self.appears(self.screen, ']0;b [red]c')
-        self.assertIn('[2Jb [red]c :smile:\n', self.text(self.screen))
+        assert '[2Jb [red]c :smile:\n' in self.text(self.screen)
         for sequence in ('\x1b[2J', '\x1b]0'):
-            self.assertNotIn(sequence, self.text(self.screen))
+            assert sequence not in self.text(self.screen)
 
 
 class WidthTest(DisplayTestCase):
@@ -120,7 +120,7 @@ class WidthTest(DisplayTestCase):
             self.appears(self.screen, 'x')
         shown = re.sub('\x1b\\[[0-9;?]*[a-zA-Z]', '', self.text(self.screen))
         lines = [line for line in re.split('[\r\n]', shown) if line]
-        self.assertEqual({int(self.columns)}, {len(line) for line in lines})
+        assert {int(self.columns)} == {len(line) for line in lines}
 
 
 class NarrowTest(WidthTest):
@@ -134,8 +134,8 @@ class DumbTest(DisplayTestCase):
         with progress.Display('plan create', self.screen) as display:
             display.say('Execution 5')
             self.appears(self.screen, 'plan create: ')
-        self.assertRegex(self.text(self.screen), 'plan create: [0-9]+ s\n')
-        self.assertNotIn('\x1b', self.text(self.screen))
+        assert re.search('plan create: [0-9]+ s\n', self.text(self.screen))
+        assert '\x1b' not in self.text(self.screen)
 
 
 class AsciiTest(DisplayTestCase):
@@ -153,9 +153,9 @@ class AsciiTest(DisplayTestCase):
                 display.say('größer')
                 display.show('pläne … ━', 1, 2)
                 self.appears(stream, '1 of 2')
-            self.assertIn('gr\\xf6\\xdfer\n', self.text(stream))
+            assert 'gr\\xf6\\xdfer\n' in self.text(stream)
         bar = self.text(self.screen).replace('pl\\xe4ne \\u2026 \\u2501', '')
-        self.assertNotIn('\\u', bar)
+        assert '\\u' not in bar
 
 
 class DeploymentTest(DisplayTestCase):
@@ -180,10 +180,9 @@ class DeploymentTest(DisplayTestCase):
                 show.note('CREATE')
             show.changed(found)
             show.changed(found)
-        self.assertEqual(
-            'Warning: beware\nPlan shop: CREATE\n'
-            'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n',
-            self.text(self.log),
+        assert (
+            self.text(self.log) == 'Warning: beware\nPlan shop: CREATE\n'
+            'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n'
         )
 
 
@@ -210,15 +209,12 @@ class ValidationsTest(DisplayTestCase):
             show.changed(self.run_of(a='RUNNING', b='WAITING'))
             show.changed(self.run_of(a='RUNNING', b='WAITING'))
             show.changed(self.run_of(a='PASSED', b='RUNNING'))
-        self.assertEqual(
-            [
-                'Run my-run-1',
-                'a: started',
-                'a: PASSED after 2 s',
-                'b: started',
-            ],
-            self.text(self.log).splitlines(),
-        )
+        assert self.text(self.log).splitlines() == [
+            'Run my-run-1',
+            'a: started',
+            'a: PASSED after 2 s',
+            'b: started',
+        ]
 
     def test_a_run_that_is_repeated_says_each_outcome_once(self):
         self.patch(progress.Display, 'interval', 3600)
@@ -226,10 +222,11 @@ class ValidationsTest(DisplayTestCase):
             show = progress.Validations(display)
             for state in ('RUNNING', 'WAITING', 'RUNNING', 'PASSED'):
                 show.changed(self.run_of(a=state))
-        self.assertEqual(
-            ['Run my-run-1', 'a: started', 'a: PASSED after 2 s'],
-            self.text(self.log).splitlines(),
-        )
+        assert self.text(self.log).splitlines() == [
+            'Run my-run-1',
+            'a: started',
+            'a: PASSED after 2 s',
+        ]
 
     def test_on_a_terminal_it_is_live(self):
         with progress.Display('run', self.screen) as display:
@@ -255,7 +252,7 @@ class SilenceTest(base.CommandCase):
         _, output = self.run_command(
             Slow, '-f', 'value', name='parameter list'
         )
-        self.assertEqual('1\n', output)
+        assert output == '1\n'
 
     def test_the_line_goes_before_the_output_comes(self):
         order = []
@@ -273,7 +270,7 @@ class SilenceTest(base.CommandCase):
 
         with contextlib.suppress(TypeError):
             self.run_command(Quick, '-f', 'value')
-        self.assertEqual('stop', order[0])
+        assert order[0] == 'stop'
 
 
 class SpellTest(testtools.TestCase):
@@ -290,4 +287,4 @@ class SpellTest(testtools.TestCase):
             (3661, '1 h 1 min'),
             (90000, '1 d 1 h'),
         ):
-            self.assertEqual(spelled, summary.spell(seconds))
+            assert spelled == summary.spell(seconds)

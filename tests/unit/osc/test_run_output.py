@@ -44,11 +44,11 @@ class OneTest(OutputCase):
         self.answered(deploy_stdout='1 GB')
         self.ended()
         _, shown = self.output()
-        self.assertEqual('1 GB', shown['deploy_stdout'])
+        assert shown['deploy_stdout'] == '1 GB'
         _, output = self.run_command(
             f'run output {RUN} deploy_stdout -f value'
         )
-        self.assertEqual('1 GB\n', output)
+        assert output == '1 GB\n'
         self.assert_refused(
             f'run output {RUN} weight',
             'has no output weight; there are: deploy_status_code, deploy_std',
@@ -60,21 +60,21 @@ class OneTest(OutputCase):
         self.kept(deploy_stdout=LONG)
         with fixtures.FakeLogger() as logged:
             _, shown = self.output()
-        self.assertTrue(LONG.endswith(shown['deploy_stdout']))
-        self.assertLess(len(shown['deploy_stdout']), len(LONG))
-        self.assertIn(
-            f'of {len(LONG)} characters of deploy_stdout; --whole shows all',
-            logged.output,
+        assert LONG.endswith(shown['deploy_stdout'])
+        assert len(shown['deploy_stdout']) < len(LONG)
+        assert (
+            f'of {len(LONG)} characters of deploy_stdout; --whole shows all'
+            in logged.output
         )
         _, shown = self.output('--whole')
-        self.assertEqual(LONG, shown['deploy_stdout'])
+        assert shown['deploy_stdout'] == LONG
 
     def test_one_that_is_a_time_stays_as_it_is(self):
         self.answered(deploy_stdout='2026-11-20T22:00:00Z')
         self.ended()
         for line in ('output', 'show'):
             _, shown = self.run_command(f'run {line} {RUN} --local-time')
-            self.assertIn('2026-11-20T22:00:00Z', shown)
+            assert '2026-11-20T22:00:00Z' in shown
 
 
 class ManyTest(OutputCase):
@@ -82,11 +82,11 @@ class ManyTest(OutputCase):
         self.world.answers = lambda server_id: int(server_id == 'server-2')
         self.ended()
         _, output = self.run_command(f'run output {RUN}')
-        self.assertEqual(1, output.count('deploy_status_code'))
-        self.assertIn('deploy_status_code: 1', output)
+        assert output.count('deploy_status_code') == 1
+        assert 'deploy_status_code: 1' in output
         _, shown = self.output()
         codes = [one['outputs']['deploy_status_code'] for one in shown]
-        self.assertEqual([0, 0, 1], sorted(codes))
+        assert sorted(codes) == [0, 0, 1]
 
     def test_some_are_shown_alone(self):
         self.world.answers = lambda server_id: int(server_id == 'server-2')
@@ -101,13 +101,11 @@ class ManyTest(OutputCase):
             _, shown = self.output(options)
             if isinstance(shown, list):
                 found = [each['resource'] for each in shown]
-                self.assertEqual(expected, found, options)
+                assert expected == found, options
         _, shown = self.output('--target server-1')
-        self.assertEqual('out', shown['deploy_stdout'])
+        assert shown['deploy_stdout'] == 'out'
         _, shown = self.output('deploy_stdout')
-        self.assertEqual(
-            [{'deploy_stdout': 'out'}] * 3, [e['outputs'] for e in shown]
-        )
+        assert [e['outputs'] for e in shown] == [{'deploy_stdout': 'out'}] * 3
         self.assert_refused(
             f'run output {RUN} --stack s7', 'no target in stack s7'
         )
@@ -130,7 +128,7 @@ class ManyTest(OutputCase):
         ):
             _, shown = self.output(options)
             found = {e['outputs']['deploy_stdout'] for e in shown}
-            self.assertEqual({text}, found)
+            assert {text} == found
 
 
 class FolderTest(OutputCase):
@@ -144,20 +142,17 @@ class FolderTest(OutputCase):
         self.answered(deploy_stdout='out')
         self.ended()
         code, told = self.save()
-        self.assertEqual(
-            {
-                'folder': str(self.folder),
-                'targets': 3,
-                'files': 6,
-                'not_written': 0,
-            },
-            told,
-        )
-        self.assertEqual(0, code)
-        self.assertEqual('out', self.text('s0/deployment-2/deploy_stdout'))
-        self.assertEqual('0', self.text('s0/deployment-2/deploy_status_code'))
+        assert {
+            'folder': str(self.folder),
+            'targets': 3,
+            'files': 6,
+            'not_written': 0,
+        } == told
+        assert code == 0
+        assert self.text('s0/deployment-2/deploy_stdout') == 'out'
+        assert self.text('s0/deployment-2/deploy_status_code') == '0'
         path = self.folder / 's0/deployment-2/deploy_stdout'
-        self.assertEqual(0o600, stat.S_IMODE(path.stat().st_mode))
+        assert stat.S_IMODE(path.stat().st_mode) == 384
 
     def test_a_long_output_is_written_whole(self):
         self.answered(deploy_stdout=LONG)
@@ -166,16 +161,16 @@ class FolderTest(OutputCase):
             self.kept(number, deploy_stdout=LONG)
         with fixtures.FakeLogger() as logged:
             self.save()
-        self.assertEqual(LONG, self.text('s0/deployment-0/deploy_stdout'))
-        self.assertEqual(LONG, self.text('s0/deployment-2/deploy_stdout'))
+        assert self.text('s0/deployment-0/deploy_stdout') == LONG
+        assert self.text('s0/deployment-2/deploy_stdout') == LONG
         # It has gone.
-        self.assertEqual(
-            'Only the end of s1/deployment-1/deploy_stdout is kept\n',
-            logged.output,
+        assert (
+            logged.output
+            == 'Only the end of s1/deployment-1/deploy_stdout is kept\n'
         )
         written = self.text('s1/deployment-1/deploy_stdout')
-        self.assertTrue(LONG.endswith(written))
-        self.assertLessEqual(run_records.TAIL, len(written))
+        assert LONG.endswith(written)
+        assert len(written) >= run_records.TAIL
 
     def test_one_bad_output_does_not_keep_the_rest_from_being_written(self):
         self.answered(deploy_stdout='out')
@@ -187,13 +182,11 @@ class FolderTest(OutputCase):
         (self.folder / 's0/deployment-2').symlink_to(elsewhere)
         with fixtures.FakeLogger() as logged:
             code, told = self.save()
-        self.assertEqual((1, 3, 3), (code, told['not_written'], told['files']))
-        self.assertIn(
-            's0/deployment-0/deploy_stdout: Is a directory', logged.output
-        )
-        self.assertIn('Cannot write s0/deployment-2/deploy_std', logged.output)
-        self.assertEqual([], os.listdir(elsewhere))
-        self.assertEqual('out', self.text('s1/deployment-1/deploy_stdout'))
+        assert (code, told['not_written'], told['files']) == (1, 3, 3)
+        assert 's0/deployment-0/deploy_stdout: Is a directory' in logged.output
+        assert 'Cannot write s0/deployment-2/deploy_std' in logged.output
+        assert os.listdir(elsewhere) == []
+        assert self.text('s1/deployment-1/deploy_stdout') == 'out'
 
     def test_many_failures_are_counted(self):
         self.use(run_world.World(16))
@@ -203,6 +196,6 @@ class FolderTest(OutputCase):
         (self.folder / 's0').write_text('in the way')
         with fixtures.FakeLogger() as logged:
             _, told = self.save()
-        self.assertEqual(16, told['not_written'])
-        self.assertEqual(11, logged.output.count('Cannot write'))
-        self.assertIn('Cannot write 6 more', logged.output)
+        assert told['not_written'] == 16
+        assert logged.output.count('Cannot write') == 11
+        assert 'Cannot write 6 more' in logged.output

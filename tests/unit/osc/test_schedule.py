@@ -3,6 +3,8 @@
 
 import types
 
+import fixtures
+
 from heat_plugins import errors
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import schedule_commands
@@ -16,60 +18,57 @@ NIGHTLY = "schedule preview --cron '30 2 * * *' --timezone Europe/Berlin"
 
 class PreviewTest(base.CommandCase):
     def test_it_needs_no_cloud(self):
-        self.assertIs(False, schedule_commands.PreviewSchedule.auth_required)
+        assert False is schedule_commands.PreviewSchedule.auth_required
 
     def test_it_lists_the_next_times_from_now(self):
         # 2027-01-15T08:00:00Z
         clock = types.SimpleNamespace(time=lambda: 1800000000.5)
         self.patch(schedule_commands, 'time', clock)
         code, rows = self.json(f'{NIGHTLY} -n 2')
-        self.assertEqual(0, code)
-        self.assertEqual(
-            [
-                {
-                    'local': f'2027-01-{day}T02:30:00+01:00',
-                    'utc': f'2027-01-{day}T01:30:00Z',
-                    'latest_start': f'2027-01-{day}T01:30:00Z',
-                    'note': '',
-                }
-                for day in (16, 17)
-            ],
-            rows,
-        )
-        self.assertEqual(5, len(self.json(NIGHTLY)[1]))
+        assert code == 0
+        assert [
+            {
+                'local': f'2027-01-{day}T02:30:00+01:00',
+                'utc': f'2027-01-{day}T01:30:00Z',
+                'latest_start': f'2027-01-{day}T01:30:00Z',
+                'note': '',
+            }
+            for day in (16, 17)
+        ] == rows
+        assert len(self.json(NIGHTLY)[1]) == 5
 
     def test_the_first_time_may_be_the_one_to_begin_from(self):
         _, (row,) = self.json(
             'schedule preview --cron @daily --from 2027-03-01 -n 1'
         )
-        self.assertEqual('2027-03-01T00:00:00Z', row['utc'])
+        assert row['utc'] == '2027-03-01T00:00:00Z'
 
     def test_it_notes_both_changes_of_the_clock(self):
         _, rows = self.json(f'{NIGHTLY} --from 2027-03-28 -n 1')
-        self.assertEqual('2027-03-28T03:00:00+02:00', rows[0]['local'])
-        self.assertEqual('the clock skips 02:30 on this day', rows[0]['note'])
+        assert rows[0]['local'] == '2027-03-28T03:00:00+02:00'
+        assert rows[0]['note'] == 'the clock skips 02:30 on this day'
         _, rows = self.json(f'{NIGHTLY} --from 2027-10-31 -n 1')
-        self.assertEqual('2027-10-31T02:30:00+02:00', rows[0]['local'])
-        self.assertIn('shows 02:30 twice; the first', rows[0]['note'])
+        assert rows[0]['local'] == '2027-10-31T02:30:00+02:00'
+        assert 'shows 02:30 twice; the first' in rows[0]['note']
 
     def test_a_jitter_has_a_column_of_its_own(self):
         _, output = self.run_command(NIGHTLY)
-        self.assertNotIn('Latest start', output)
+        assert 'Latest start' not in output
         _, output = self.run_command(
             f'{NIGHTLY} --from 2027-01-01 --jitter 600 -n 1'
         )
-        self.assertIn('Latest start', output)
-        self.assertIn('2027-01-01T01:40:00Z', output)
+        assert 'Latest start' in output
+        assert '2027-01-01T01:40:00Z' in output
 
     def test_fewer_times_may_be_left_and_none_is_an_error(self):
         once = 'schedule preview --at 2027-01-01T02:00'
         _, rows = self.json(f'{once} --from 2027-01-01')
-        self.assertEqual(1, len(rows))
+        assert len(rows) == 1
         exc = self.assertRaises(
             errors.Refused,
             lambda: self.take(f'{once} --from 2027-01-02'),
         )
-        self.assertIn('has no time after', str(exc))
+        assert 'has no time after' in str(exc)
 
     def take(self, line):
         command, words = base.typed(line)
@@ -115,12 +114,14 @@ class SignalCase(base.CommandCase):
                 heat, pool, clock=lambda: self.now, sleep=self.sleep
             ),
         )
+        self.slept = lambda: None
         self.add(self.stack, 'nightly')
         #: What an engine does with a signal.
         self.heat.signalled = lambda resource, details: None
 
     def sleep(self, seconds):
         self.now += seconds
+        self.slept()
 
     def add(self, stack, name, **more):
         kind = 'OS::Heat::SoftwareSchedule'
@@ -148,28 +149,20 @@ class SignalTest(SignalCase):
         self.add(nested, 'weekly', missed=3, paused='a release', next_times=[])
         self.change('weekly', reason='its trust is gone')
         code, rows = self.json('schedule list')
-        self.assertEqual(0, code)
-        self.assertEqual(
-            [
-                ('shop', 'nightly', '2027-01-16T01:30:00Z', 0),
-                ('till', 'tier.weekly', None, 3),
-            ],
-            [
-                (
-                    each['stack'],
-                    each['schedule'],
-                    each['next_at'],
-                    each['missed'],
-                )
-                for each in rows
-            ],
-        )
+        assert code == 0
+        assert [
+            (each['stack'], each['schedule'], each['next_at'], each['missed'])
+            for each in rows
+        ] == [
+            ('shop', 'nightly', '2027-01-16T01:30:00Z', 0),
+            ('till', 'tier.weekly', None, 3),
+        ]
         _, (row,) = self.json('schedule list shop')
-        self.assertEqual('nightly', row['schedule'])
+        assert row['schedule'] == 'nightly'
         _, table = self.run_command('schedule list')
-        self.assertIn('Next', table)
-        self.assertIn('a release', table)
-        self.assertIn('its trust is gone', ' '.join(table.split()))
+        assert 'Next' in table
+        assert 'a release' in table
+        assert 'its trust is gone' in ' '.join(table.split())
 
     def test_one_that_cannot_be_read_hides_no_other(self):
         other = self.heat.add_stack('till')
@@ -193,33 +186,30 @@ class SignalTest(SignalCase):
 
         self.heat.attribute, self.heat.stack = fail, find
         code, rows = self.json('schedule list')
-        self.assertEqual(1, code)
-        self.assertEqual(
-            [
-                ('shop', 'nightly', 'Cannot read it: 403 Forbidden'),
-                ('till', 'weekly', ''),
-                (locked, None, 'Cannot read it: 500 Internal Server Error'),
-            ],
-            sorted(
-                (
-                    (each['stack'], each['schedule'], each['reason'])
-                    for each in rows
-                ),
-                key=lambda each: each[1] or 'without one',
+        assert code == 1
+        assert [
+            ('shop', 'nightly', 'Cannot read it: 403 Forbidden'),
+            ('till', 'weekly', ''),
+            (locked, None, 'Cannot read it: 500 Internal Server Error'),
+        ] == sorted(
+            (
+                (each['stack'], each['schedule'], each['reason'])
+                for each in rows
             ),
+            key=lambda each: each[1] or 'without one',
         )
         # The table says so, too.
         code, table = self.run_command('schedule list')
-        self.assertEqual(1, code)
-        self.assertIn('500 Internal', ' '.join(table.split()))
+        assert code == 1
+        assert '500 Internal' in ' '.join(table.split())
         self.assert_refused('schedule list gone', 'no stack gone')
 
     def test_one_is_shown(self):
         _, shown = self.json('schedule show shop nightly')
         for name in ('when', 'timezone', 'next_times', 'last_run'):
-            self.assertEqual(SHOWN[name], shown[name])
-        self.assertEqual('2027-01-15T01:30:00Z', shown['last_at'])
-        self.assertEqual('id-of-nightly', shown['id'])
+            assert SHOWN[name] == shown[name]
+        assert shown['last_at'] == '2027-01-15T01:30:00Z'
+        assert shown['id'] == 'id-of-nightly'
         self.assert_refused(
             'schedule show shop nihgtly',
             'Stack shop has no schedule nihgtly; there are: nightly',
@@ -233,23 +223,49 @@ class SignalTest(SignalCase):
 
         self.heat.signalled = follow
         _, shown = self.json('schedule pause shop nightly --note "a release"')
-        self.assertEqual('a release', shown['paused'])
-        self.assertIn(
-            "signal nightly {'do': 'pause', 'note': 'a release'}",
-            self.heat.asked,
+        assert shown['paused'] == 'a release'
+        assert (
+            "signal nightly {'do': 'pause', 'note': 'a release'}"
+            in self.heat.asked
         )
         _, shown = self.json('schedule resume shop nightly')
-        self.assertEqual('', shown['paused'])
+        assert shown['paused'] == ''
 
     def test_a_run_shows_its_id(self):
         self.heat.signalled = lambda resource, details: self.followed(
             last_run='5eed-00c0ffee', last_outcome='running'
         )
         _, shown = self.json('schedule run shop nightly')
-        self.assertEqual('5eed-00c0ffee', shown['last_run'])
+        assert shown['last_run'] == '5eed-00c0ffee'
         self.assert_refused(
             'schedule run shop nightly', '00c0ffee of the schedule has not'
         )
+
+    def test_a_run_that_is_not_started_is_an_error_with_the_reason(self):
+        old = {'last_outcome': 'complete', 'reason': ''}
+        for outcome, reason, seconds, said in (
+            ('running', '', 0, ''),
+            ('starting', 'no store', 0, 'not started: no store'),
+            ('missed', 'too late', 0, 'not started: too late'),
+            ('starting', '', 20, 'no heat-engine has created it'),
+        ):
+            self.change(**old)
+            self.heat.signalled = lambda resource, details: self.followed(
+                last_outcome='starting'
+            )
+            became = {'last_outcome': outcome, 'reason': reason}
+            self.slept = lambda became=became: self.change(**became)
+            began = self.now
+            with fixtures.FakeLogger() as logged:
+                code, shown = self.json('schedule run shop nightly')
+            assert int(bool(said)) == code, outcome
+            assert reason == shown['reason']
+            assert said in logged.output
+            assert seconds <= self.now - began <= seconds + 1
+        # A reason of an earlier time says nothing of this run.
+        self.change(last_outcome='complete', reason='no store')
+        self.slept = lambda: self.change(last_outcome='running', reason='')
+        assert self.json('schedule run shop nightly')[0] == 0
 
     def test_an_engine_that_refuses_has_left_an_event(self):
         self.assert_refused(
@@ -266,4 +282,4 @@ class PageTest(base.CommandCase):
         typed, _, shown = block.replace('\\\n', '').partition('\n')
         line = typed.removeprefix('openstack software deployment ')
         _, output = self.run_command(line)
-        self.assertEqual(shown.split(), output.split())
+        assert shown.split() == output.split()

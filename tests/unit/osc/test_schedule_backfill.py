@@ -57,8 +57,8 @@ class BackfillTest(test_schedule.SignalCase):
         self.phase = 'complete'
 
     def listed(self, *, schedule, since, until=None):
-        self.assertEqual('id-of-nightly', schedule)
-        self.assertLess(since, SECOND)
+        assert schedule == 'id-of-nightly'
+        assert since < SECOND
         for run_id, state in self.states.items():
             yield runs.Run(
                 id=run_id,
@@ -84,52 +84,48 @@ class BackfillTest(test_schedule.SignalCase):
 
     def test_a_dry_run_lists_what_would_start(self):
         code, rows = self.json(f'{LINE} --dry-run')
-        self.assertEqual(0, code)
-        self.assertEqual(
-            [
-                ('2027-01-11T02:30:00+01:00', FIRST, 'not started'),
-                ('2027-01-12T02:30:00+01:00', MIDDLE, 'complete'),
-                ('2027-01-13T02:30:00+01:00', LAST, 'not started'),
-            ],
-            [(row['local'], row['run'], row['state']) for row in rows],
-        )
+        assert code == 0
+        assert [(row['local'], row['run'], row['state']) for row in rows] == [
+            ('2027-01-11T02:30:00+01:00', FIRST, 'not started'),
+            ('2027-01-12T02:30:00+01:00', MIDDLE, 'complete'),
+            ('2027-01-13T02:30:00+01:00', LAST, 'not started'),
+        ]
         _, table = self.run_command(f'{LINE} --dry-run')
-        self.assertIn('| Local ', table)
-        self.assertEqual([], self.signals())
+        assert '| Local ' in table
+        assert self.signals() == []
 
     def test_it_waits_for_the_end(self):
         code, rows = self.json(f'{LINE} --wait')
-        self.assertEqual(0, code)
-        self.assertEqual(['complete'] * 3, [row['state'] for row in rows])
+        assert code == 0
+        assert [row['state'] for row in rows] == ['complete'] * 3
         (signal,) = self.signals()
-        self.assertIn("'from': '2027-01-11', 'to': '2027-01-13'", signal)
+        assert "'from': '2027-01-11', 'to': '2027-01-13'" in signal
         # All have run.
         code, rows = self.json(LINE)
-        self.assertEqual((0, 1), (code, len(self.signals())))
+        assert (code, len(self.signals())) == (0, 1)
 
     def test_the_week_is_drawn(self):
         _, drawn = self.run_command('schedule show shop nightly --week')
-        self.assertIn('shop nightly 30 2 * * *', drawn)
-        self.assertIn('02:30 not started within 1 h', drawn)
-        self.assertIn('02:30 next, within 1 h', drawn)
+        assert 'shop nightly 30 2 * * *' in drawn
+        assert '02:30 not started within 1 h' in drawn
+        assert '02:30 next, within 1 h' in drawn
         _, rows = self.json('schedule show shop nightly --week')
-        self.assertEqual(
-            ['complete', 'not started within', 'next, within'],
-            [row['State'] for row in rows if row['Resource'][-2:] in PART],
-        )
+        assert [
+            row['State'] for row in rows if row['Resource'][-2:] in PART
+        ] == ['complete', 'not started within', 'next, within']
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, 'week.svg')
             _, said = self.run_command(
                 f'schedule show shop nightly --output {path}'
             )
-            self.assertEqual('', said)
-            self.assertIn('Fri 2027-01-15', path.read_text())
+            assert said == ''
+            assert 'Fri 2027-01-15' in path.read_text()
 
     def test_a_failure_is_an_exit_code(self):
         self.phase = 'failed'
         code, rows = self.json(f'{LINE} --wait')
-        self.assertEqual(3, code)
-        self.assertEqual('failed', rows[0]['state'])
+        assert code == 3
+        assert rows[0]['state'] == 'failed'
 
     def test_a_pause_ends_the_wait(self):
         self.heat.signalled = lambda *args: self.followed(
@@ -144,14 +140,14 @@ class BackfillTest(test_schedule.SignalCase):
 
     def test_what_ended_before_the_first_poll_was_followed(self):
         self.heat.signalled = lambda *args: self.followed(backfill=0)
-        self.assertEqual(0, self.json(LINE)[0])
+        assert self.json(LINE)[0] == 0
 
     def test_it_stops(self):
         self.change(backfill=2)
         self.heat.signalled = lambda *args: self.followed(backfill=1)
         code, _ = self.json('schedule backfill shop nightly --stop')
-        self.assertEqual(0, code)
-        self.assertIn("{'do': 'stop-backfill'}", self.signals()[0])
+        assert code == 0
+        assert "{'do': 'stop-backfill'}" in self.signals()[0]
 
     def test_a_range_is_needed(self):
         said = 'either --from and --to, or --stop'

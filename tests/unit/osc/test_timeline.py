@@ -46,60 +46,55 @@ class TimelineTest(base.CommandCase):
         busy = f'busy with run {first}'
         _, rows = self.json('timeline shop')
         (reason,) = [row['Reason'] for row in rows if row['What'] == 'FAIL']
-        self.assertIn(busy, reason)
+        assert busy in reason
         self.runs.now += 3600
         _, output = self.show()
-        self.assertIn(busy, output)
+        assert busy in output
 
     def test_it_draws_for_people(self):
         code, output = self.show()
-        self.assertEqual(0, code)
-        self.assertIn('CREATE failed 5 s', output)
-        self.assertIn('✗✗✗', output)
-        self.assertNotIn('\x1b', output)
+        assert code == 0
+        assert 'CREATE failed 5 s' in output
+        assert '✗✗✗' in output
+        assert '\x1b' not in output
 
     def test_it_lists_for_programs(self):
         for which in ('json', 'yaml', 'csv', 'value'):
             _, output = self.show(f'-f {which}')
-            self.assertIn('2027-01-15T08:00:06Z', output)
-            self.assertNotIn('✗', output)
+            assert '2027-01-15T08:00:06Z' in output
+            assert '✗' not in output
         _, (found,) = self.json('timeline shop')
-        self.assertEqual(
-            {
-                'Kind': 'deployment',
-                'Resource': 'db',
-                'What': 'CREATE',
-                'State': 'failed',
-                'Started': '2027-01-15T08:00:01Z',
-                'Ended': '2027-01-15T08:00:06Z',
-                'Duration': 5,
-                'Reason': 'state changed',
-            },
-            found,
-        )
+        assert found == {
+            'Kind': 'deployment',
+            'Resource': 'db',
+            'What': 'CREATE',
+            'State': 'failed',
+            'Started': '2027-01-15T08:00:01Z',
+            'Ended': '2027-01-15T08:00:06Z',
+            'Duration': 5,
+            'Reason': 'state changed',
+        }
 
     def test_some_columns_make_a_table(self):
         _, output = self.show('-c Resource -c State')
-        self.assertIn('| db       | failed |', output)
+        assert '| db       | failed |' in output
 
     def test_a_file_is_drawn_and_can_be_listed_too(self):
         folder = self.useFixture(fixtures.TempDir())
         for name, begin in (('a.svg', '<svg '), ('b.html', '<!DOCTYPE')):
             path = folder.join(name)
             code, output = self.show(f'--output {path} -f csv')
-            self.assertEqual(0, code)
+            assert code == 0
             with open(path, encoding='utf-8') as file:
-                self.assertTrue(file.read().startswith(begin))
+                assert file.read().startswith(begin)
                 mode = os.fstat(file.fileno()).st_mode
-                self.assertEqual(0o600, mode & 0o777)
-            self.assertEqual(1, len(list(csv.DictReader(io.StringIO(output)))))
-        self.assertEqual((0, ''), self.show(f'--output {path}'))
+                assert mode & 511 == 384
+            assert len(list(csv.DictReader(io.StringIO(output)))) == 1
+        assert self.show(f'--output {path}') == (0, '')
 
     def test_a_file_of_another_kind_is_refused(self):
         self.assertRaises(SystemExit, self.show, '--output x.png')
-        self.assertIn(
-            'x.png must end in .svg or .html', self.stderr.getvalue()
-        )
+        assert 'x.png must end in .svg or .html' in self.stderr.getvalue()
 
     def test_a_file_that_cannot_be_written_is_named(self):
         path = self.useFixture(fixtures.TempDir()).join('none', 'x.svg')
@@ -111,18 +106,18 @@ class TimelineTest(base.CommandCase):
     def test_since_takes_a_time_or_how_long_ago(self):
         for since in ('2027-01-15T09:00:00', '2027-01-15 10:00:00+01:00'):
             _, found = self.json('timeline shop --since', since)
-            self.assertEqual([], found)
+            assert found == []
         for since in ('90s', '5min', '12h', '7d', '2027-01-15', 'yesterday'):
             code, _ = self.show(f'--since {since}')
-            self.assertEqual(0, code)
+            assert code == 0
 
     def test_since_refuses_what_is_no_time(self):
         for since in ('0h', 'Friday', '5m', '9999999999h', '5m' * 99):
             self.assertRaises(SystemExit, self.show, f'--since {since}')
-            self.assertIn(
+            assert (
                 'is none of: today, yesterday, a date (2026-11-20), a time '
-                '(2026-11-20T22:00), an age (30min, 2h, 7d, 1w)',
-                self.stderr.getvalue(),
+                '(2026-11-20T22:00), an age (30min, 2h, 7d, 1w)'
+                in self.stderr.getvalue()
             )
             self.stderr.truncate(0)
 
@@ -133,7 +128,7 @@ class TimelineTest(base.CommandCase):
             _, chart = self.show(line)
             hours.append(re.search(r'\d\d-\d\d (\d\d:\d\d)', chart)[1])
             zone = 'local time' if line else 'UTC'
-            self.assertIn(f'times in {zone}', chart)
+            assert f'times in {zone}' in chart
         self.assertNotEqual(*hours)
 
     def test_a_terminal_without_unicode_gets_ascii(self):
@@ -142,5 +137,5 @@ class TimelineTest(base.CommandCase):
         )
         self.heat.happens(self.stack, 'dépôt', 'CREATE_FAILED', self.now)
         _, output = self.run_command('timeline shop', encoding='ascii')
-        self.assertIn('x failed', output)
-        self.assertIn('d?p?t', output)
+        assert 'x failed' in output
+        assert 'd?p?t' in output

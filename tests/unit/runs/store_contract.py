@@ -148,27 +148,24 @@ class RunStoreContract:
             config={'config': 'echo 🗄', 'group': 'script'},
         )
         kept = self.store.create(PROJECT, given, ENGINE)
-        self.assertEqual(given, kept.run)
+        assert given == kept.run
         found = self.store.load('run-1', PROJECT)
-        self.assertEqual(given, found.run)
-        self.assertEqual(
-            (PROJECT, ENGINE, 0, ''),
-            (
-                found.project_id,
-                found.engine_id,
-                found.version,
-                found.unreadable,
-            ),
-        )
+        assert given == found.run
+        assert (
+            found.project_id,
+            found.engine_id,
+            found.version,
+            found.unreadable,
+        ) == (PROJECT, ENGINE, 0, '')
 
     def test_an_order_that_is_repeated_is_there_once(self):
         self.store.create(PROJECT, run(), ENGINE)
         # Another engine has selected its targets a second later.
         again = run(targets=1, created_at=NOW + 1)
         found = self.store.create(PROJECT, again, 'engine-2')
-        self.assertEqual((run(), ENGINE), (found.run, found.engine_id))
+        assert (run(), ENGINE) == (found.run, found.engine_id)
         (head,) = self.store.heads(PROJECT, ordering.Query())
-        self.assertEqual(2, head.targets)
+        assert head.targets == 2
 
     def test_another_order_cannot_have_the_id_of_one(self):
         self.store.create(PROJECT, run(), ENGINE)
@@ -191,7 +188,7 @@ class RunStoreContract:
             ENGINE,
             tick=self.tick(due_at=NOW),
         )
-        self.assertEqual('due', self.record())
+        assert self.record() == 'due'
         # A user asks for that time again.
         self.assertRaises(
             errors.Exists,
@@ -215,16 +212,16 @@ class RunStoreContract:
             ENGINE,
             tick=tick,
         )
-        self.assertNotIsInstance(exc, errors.Exists)
-        self.assertEqual('due', self.record())
+        assert not isinstance(exc, errors.Exists)
+        assert self.record() == 'due'
 
     def test_the_record_of_a_schedule_is_stored_with_its_run(self):
         tick = self.tick()
         made = self.store.create(PROJECT, run(), ENGINE, tick=tick)
-        self.assertEqual('started', self.record())
+        assert self.record() == 'started'
         # Its answer was lost.
         again = self.store.create(PROJECT, run(), ENGINE, tick=tick)
-        self.assertEqual(made, again)
+        assert made == again
         self.assertRaises(
             run_store.Stale,
             self.store.create,
@@ -245,8 +242,8 @@ class RunStoreContract:
             ENGINE,
             tick=tick,
         )
-        self.assertEqual('paused', self.record())
-        self.assertEqual([], self.ids())
+        assert self.record() == 'paused'
+        assert self.ids() == []
 
     def test_what_is_refused_changes_no_record(self):
         self.keep(1)
@@ -258,7 +255,7 @@ class RunStoreContract:
             ENGINE,
             tick=self.tick(),
         )
-        self.assertEqual('due', self.record())
+        assert self.record() == 'due'
 
     def tick(self, due_at=NOW):
         """Return a time of a schedule whose record says that it is due."""
@@ -276,14 +273,11 @@ class RunStoreContract:
         self.store.create('another project', run('run-3'), ENGINE)
         wanted = dict.fromkeys(['run-1', 'run-3', 'gone'], PROJECT)
         heads = self.store.heads_of({**wanted, 'run-2': 'another project'})
-        self.assertEqual(
-            {
-                'run-1': run_records.Phase.RUNNING,
-                'run-2': run_records.Phase.COMPLETE,
-            },
-            {run_id: head.state for run_id, head in heads.items()},
-        )
-        self.assertEqual({}, self.store.heads_of({}))
+        assert {run_id: head.state for run_id, head in heads.items()} == {
+            'run-1': run_records.Phase.RUNNING,
+            'run-2': run_records.Phase.COMPLETE,
+        }
+        assert self.store.heads_of({}) == {}
 
     def test_a_project_sees_its_own_runs_alone(self):
         self.store.create(PROJECT, ended(run()), ENGINE)
@@ -294,7 +288,7 @@ class RunStoreContract:
             errors.NotFound, self.store.delete, 'another project', 'run-1'
         )
         listed = self.store.heads('another project', ordering.Query())
-        self.assertEqual([], listed)
+        assert listed == []
 
     # Lists
 
@@ -310,10 +304,10 @@ class RunStoreContract:
         # Of the same second.
         self.store.create(PROJECT, run('run-1b', created_at=NOW + 1), ENGINE)
         first = self.ids(limit=3)
-        self.assertEqual(['run-4', 'run-3', 'run-2'], first)
+        assert first == ['run-4', 'run-3', 'run-2']
         second = self.ids(limit=2, after='run-2')
-        self.assertEqual(['run-1b', 'run-1'], second)
-        self.assertEqual(['run-0'], self.ids(limit=2, after='run-1'))
+        assert second == ['run-1b', 'run-1']
+        assert self.ids(limit=2, after='run-1') == ['run-0']
         self.assertRaises(errors.NotFound, self.ids, after='gone')
 
     def test_a_list_is_filtered(self):
@@ -349,8 +343,8 @@ class RunStoreContract:
             (None, {'stack': 'Shop'}),
         ):
             found = self.ids(**wanted)
-            self.assertEqual([only] if only else [], found, wanted)
-        self.assertEqual(['run-2', 'run-1'], self.ids(stack='shop'))
+            assert ([only] if only else []) == found, wanted
+        assert self.ids(stack='shop') == ['run-2', 'run-1']
 
     def test_the_last_runs_of_deployments_are_found(self):
         for number in range(4):
@@ -360,65 +354,59 @@ class RunStoreContract:
         self.store.create('other', run('run-9'), ENGINE)
         chosen = ['deployment-1', 'deployment-9']
         found = self.store.latest(PROJECT, chosen, 3)
-        self.assertEqual(['deployment-1'], [*found])
+        assert [*found] == ['deployment-1']
         latest = found['deployment-1']
-        self.assertEqual(
-            ['run-3', 'run-2', 'run-1'], [each.id for each in latest]
-        )
+        assert [each.id for each in latest] == ['run-3', 'run-2', 'run-1']
         (member,), (attempt,) = latest[0].order.members, latest[0].attempts
-        self.assertEqual('server-1', member.server_id)
-        self.assertIsNone(attempt.state)
-        self.assertEqual({}, latest[0].order.inputs)
-        self.assertEqual('ann', latest[0].order.created_by)
+        assert member.server_id == 'server-1'
+        assert attempt.state is None
+        assert latest[0].order.inputs == {}
+        assert latest[0].order.created_by == 'ann'
 
     def test_the_last_runs_are_shown_as_they_were_ordered(self):
         given = run(action='🗄', created_by='Änn, by workflow execution 1')
         self.store.create(PROJECT, given, ENGINE)
         found = self.store.latest(PROJECT, ['deployment-1'], 1)
         ((latest,),) = found.values()
-        self.assertEqual(
-            ('🗄', 'Änn, by workflow execution 1'),
-            (latest.order.action, latest.order.created_by),
-        )
+        assert (
+            latest.order.action,
+            latest.order.created_by,
+        ) == ('🗄', 'Änn, by workflow execution 1')
 
     def test_what_servers_of_a_stack_have_is_found(self):
         kept = self.begin('run-1', 1)
-        self.assertEqual(
-            {'run-1': {'deployment-1'}}, self.store.held_in('stack-run-1')
-        )
-        self.assertEqual({}, self.store.held_in('stack-run-2'))
+        assert {'run-1': {'deployment-1'}} == self.store.held_in('stack-run-1')
+        assert self.store.held_in('stack-run-2') == {}
         nothing = {'state': State.CANCELLED, 'row_id': None, 'config_id': None}
         after = kept.run.attempted({1: nothing})
         self.store.step(kept, after, 'end', taken=['run-1-row-1'])
-        self.assertEqual({}, self.store.held_in('stack-run-1'))
+        assert self.store.held_in('stack-run-1') == {}
 
     def test_a_run_is_read_again_only_if_it_is_newer(self):
         kept = self.begin()
         wanted = {'run': 'run-1', 'newer_than': kept.version}
-        self.assertEqual([], self.ids(**wanted))
+        assert self.ids(**wanted) == []
         self.store.step(kept, kept.run.changed(paused_by='ann'), 'pause')
-        self.assertEqual(['run-1'], self.ids(**wanted))
+        assert self.ids(**wanted) == ['run-1']
 
     def test_a_list_counts_what_has_been_answered(self):
         self.begin('run-1', 0, 1, targets=3)
         self.store.answer({self.key(1): self.done()})
         (head,) = self.store.heads(PROJECT, ordering.Query())
-        self.assertEqual(
-            {'pending': 1, 'waiting': 1, 'complete': 1}, dict(head.counts)
-        )
-        self.assertEqual(33, overview.of_head(head)['percent'])
+        assert dict(head.counts) == {'pending': 1, 'waiting': 1, 'complete': 1}
+        assert overview.of_head(head)['percent'] == 33
 
     # Steps
 
     def test_a_step_is_stored_with_what_servers_are_given(self):
         kept = self.begin()
         found = self.store.load('run-1')
-        self.assertEqual(kept, found)
-        self.assertEqual(1, found.version)
-        self.assertEqual(
-            {'run-1-row-0': 'IN_PROGRESS', 'run-1-row-1': 'IN_PROGRESS'},
-            self.deployments(),
-        )
+        assert kept == found
+        assert found.version == 1
+        assert self.deployments() == {
+            'run-1-row-0': 'IN_PROGRESS',
+            'run-1-row-1': 'IN_PROGRESS',
+        }
 
     def test_the_second_of_two_steps_is_stale(self):
         kept = self.begin()
@@ -432,16 +420,16 @@ class RunStoreContract:
             taken=['run-1-row-0'],
         )
         found = self.store.load('run-1')
-        self.assertEqual('ann', found.run.control.paused_by)
-        self.assertEqual(2, len(self.deployments()))
+        assert found.run.control.paused_by == 'ann'
+        assert len(self.deployments()) == 2
 
     def test_a_step_that_is_repeated_has_succeeded(self):
         kept = self.store.create(PROJECT, run(), ENGINE)
         after, made = begun(kept, 0)
         first = self.store.step(kept, after, 'same', given=made)
         second = self.store.step(kept, after, 'same', given=made)
-        self.assertEqual(first, second)
-        self.assertEqual(first, self.store.load('run-1'))
+        assert first == second
+        assert first == self.store.load('run-1')
 
     def test_a_step_loses_against_the_answer_of_a_target_it_changes(self):
         kept = self.begin()
@@ -458,10 +446,10 @@ class RunStoreContract:
         )
         self.store.step(kept, other, 'other')
         found = self.store.load('run-1').run
-        self.assertEqual(
-            [State.COMPLETE, State.TIMED_OUT],
-            [each.state for each in found.attempts],
-        )
+        assert [each.state for each in found.attempts] == [
+            State.COMPLETE,
+            State.TIMED_OUT,
+        ]
 
     def test_a_step_deletes_what_servers_are_to_run_no_longer(self):
         kept = self.begin()
@@ -469,7 +457,7 @@ class RunStoreContract:
             {0: {'state': State.CANCELLED, 'ended_at': NOW + 6}}
         )
         self.store.step(kept, cancelled, 'cancel', taken=['run-1-row-0'])
-        self.assertEqual({'run-1-row-1': 'IN_PROGRESS'}, self.deployments())
+        assert self.deployments() == {'run-1-row-1': 'IN_PROGRESS'}
 
     def test_a_run_that_is_gone_has_no_step(self):
         kept = self.store.create(PROJECT, ended(run()), ENGINE)
@@ -492,10 +480,10 @@ class RunStoreContract:
             'second',
             given=made,
         )
-        self.assertEqual({1: 'run-1'}, dict(error.runs))
+        assert dict(error.runs) == {1: 'run-1'}
         # Nothing of the step is stored.
-        self.assertEqual(second, self.store.load('run-2'))
-        self.assertEqual(['run-1-row-1'], [*self.deployments()])
+        assert second == self.store.load('run-2')
+        assert [*self.deployments()] == ['run-1-row-1']
         self.store.step(first, ended(first.run), 'end')
         self.store.step(second, after, 'third', given=made)
 
@@ -535,45 +523,47 @@ class RunStoreContract:
                 self.key(run_id='gone'): self.done(),
             }
         )
-        self.assertEqual({self.key(0), self.key(1)}, set(counted))
+        assert {self.key(0), self.key(1)} == set(counted)
         found = self.store.load('run-1')
-        self.assertEqual(kept.version, found.version)
+        assert kept.version == found.version
         first, second = found.run.attempts
-        self.assertEqual(
-            (State.COMPLETE, NOW + 5, {'deploy_stdout': 'hello'}),
-            (first.state, first.ended_at, first.outputs),
-        )
-        self.assertEqual('exit 1', second.reason)
-        self.assertEqual(NOW, second.started_at)
-        self.assertEqual(
-            {'run-1-row-0': 'COMPLETE', 'run-1-row-1': 'FAILED'},
-            self.deployments(),
-        )
+        assert (
+            first.state,
+            first.ended_at,
+            first.outputs,
+        ) == (State.COMPLETE, NOW + 5, {'deploy_stdout': 'hello'})
+        assert second.reason == 'exit 1'
+        assert second.started_at == NOW
+        assert self.deployments() == {
+            'run-1-row-0': 'COMPLETE',
+            'run-1-row-1': 'FAILED',
+        }
 
     def test_the_first_of_two_answers_counts(self):
         self.begin()
         self.store.answer({self.key(0): self.done()})
         other = {self.key(0): self.done(state=State.FAILED)}
-        self.assertEqual(set(), set(self.store.answer(other)))
+        assert set() == set(self.store.answer(other))
         # That of a commit whose answer was lost.
         same = {self.key(0): self.done()}
-        self.assertEqual({self.key(0)}, set(self.store.answer(same)))
+        assert {self.key(0)} == set(self.store.answer(same))
 
     def test_a_server_says_that_it_has_started(self):
         kept = self.begin()
         report = run_records.Attempt(state=State.RUNNING, reported_at=NOW + 1)
         self.store.answer({self.key(0): report})
         attempt = self.store.load('run-1').run.attempts[0]
-        self.assertEqual(
-            (State.RUNNING, NOW + 1, 'run-1-row-0'),
-            (attempt.state, attempt.reported_at, attempt.row_id),
-        )
-        self.assertEqual('IN_PROGRESS', self.deployments()['run-1-row-0'])
+        assert (
+            attempt.state,
+            attempt.reported_at,
+            attempt.row_id,
+        ) == (State.RUNNING, NOW + 1, 'run-1-row-0')
+        assert self.deployments()['run-1-row-0'] == 'IN_PROGRESS'
         # A second report is no change.
         found = self.store.load('run-1')
         self.store.answer({self.key(0): report})
-        self.assertEqual(found, self.store.load('run-1'))
-        self.assertNotEqual(kept.revisions, found.revisions)
+        assert found == self.store.load('run-1')
+        assert kept.revisions != found.revisions
 
     def test_an_ended_attempt_takes_a_late_result_once(self):
         kept = self.begin()
@@ -588,12 +578,10 @@ class RunStoreContract:
             )
             return self.store.answer({self.key(0): self.done(late=late)})
 
-        self.assertEqual({self.key(0)}, set(answer(NOW + 7)))
-        self.assertEqual(set(), set(answer(NOW + 8)))
+        assert {self.key(0)} == set(answer(NOW + 7))
+        assert set() == set(answer(NOW + 8))
         attempt = self.store.load('run-1').run.attempts[0]
-        self.assertEqual(
-            (State.TIMED_OUT, NOW + 7), (attempt.state, attempt.late.at)
-        )
+        assert (attempt.state, attempt.late.at) == (State.TIMED_OUT, NOW + 7)
 
     def test_a_cancel_is_not_lost_by_an_answer(self):
         kept = self.begin()
@@ -601,7 +589,7 @@ class RunStoreContract:
         self.store.step(kept, asked, 'cancel')
         self.store.answer({self.key(0): self.done()})
         attempt = self.store.load('run-1').run.attempts[0]
-        self.assertEqual('ann', attempt.cancelled_by)
+        assert attempt.cancelled_by == 'ann'
 
     def test_outputs_are_kept_up_to_a_limit(self):
         self.begin()
@@ -609,55 +597,53 @@ class RunStoreContract:
         outputs = {'small': 1, 'deploy_stdout': text}
         self.store.answer({self.key(0): self.done(outputs=outputs)})
         attempt = self.store.load('run-1').run.attempts[0]
-        self.assertEqual(1, attempt.outputs['small'])
+        assert attempt.outputs['small'] == 1
         kept = attempt.outputs['deploy_stdout']
-        self.assertTrue(kept.endswith('the end'), kept[-99:])
-        self.assertLess(len(kept), 64 * 1024)
-        self.assertEqual({'deploy_stdout': len(text)}, dict(attempt.cut))
+        assert kept.endswith('the end'), kept[-99:]
+        assert len(kept) < 64 * 1024
+        assert {'deploy_stdout': len(text)} == dict(attempt.cut)
 
     def test_what_a_server_may_be_busy_with_is_found(self):
         kept = self.begin('run-1')
         self.begin('run-2', 1, action='CHECK')
         self.store.create('another project', run('run-3'), ENGINE)
         found = self.store.on_server(PROJECT, 'server-1')
-        self.assertEqual(['run-1', 'run-2'], sorted(e.id for e in found))
+        assert sorted(e.id for e in found) == ['run-1', 'run-2']
         for each in found:
             (member,) = each.order.members
-            self.assertEqual('server-1', member.server_id)
+            assert member.server_id == 'server-1'
         self.store.step(kept, ended(kept.run), 'end')
         (other,) = self.store.on_server(PROJECT, 'server-1')
-        self.assertEqual(State.WAITING, other.attempts[0].state)
+        assert other.attempts[0].state == State.WAITING
 
     def test_a_target_is_found_by_the_signature_of_its_url(self):
         kept = self.begin('run-1', 1)
         self.begin('run-2', action='CHECK')
         found = self.store.awaiting('run-1/1')
-        self.assertEqual(self.key(1), found.key)
-        self.assertEqual((kept.run.attempts[1],), found.run.attempts)
-        self.assertEqual(
-            [kept.run.order.members[1]], [*found.run.order.members]
-        )
-        self.assertEqual(kept.run.order.inputs, found.run.order.inputs)
+        assert self.key(1) == found.key
+        assert (kept.run.attempts[1],) == found.run.attempts
+        assert [kept.run.order.members[1]] == [*found.run.order.members]
+        assert kept.run.order.inputs == found.run.order.inputs
         for unknown in ('run-1/0', 'RUN-1/1', ''):
-            self.assertIsNone(self.store.awaiting(unknown))
+            assert self.store.awaiting(unknown) is None
         self.store.answer({self.key(1): self.done()})
         found = self.store.awaiting('run-1/1')
-        self.assertEqual(State.COMPLETE, found.run.attempts[0].state)
+        assert found.run.attempts[0].state == State.COMPLETE
         kept = self.store.load('run-1')
         self.store.step(kept, ended(kept.run), 'end')
         self.store.delete(PROJECT, 'run-1')
-        self.assertIsNone(self.store.awaiting('run-1/1'))
+        assert self.store.awaiting('run-1/1') is None
 
     def test_a_run_is_busy_while_a_target_has_not_ended(self):
         self.begin('run-1', 0)
         self.store.answer({self.key(0): self.done()})
-        self.assertTrue(self.store.is_busy('run-1'))
+        assert self.store.is_busy('run-1')
         self.begin('run-2')
         for number in range(2):
-            self.assertTrue(self.store.is_busy('run-2'))
+            assert self.store.is_busy('run-2')
             self.store.answer({self.key(number, 1, 'run-2'): self.done()})
-        self.assertFalse(self.store.is_busy('run-2'))
-        self.assertFalse(self.store.is_busy('gone'))
+        assert not self.store.is_busy('run-2')
+        assert not self.store.is_busy('gone')
 
     # Leaders
 
@@ -665,11 +651,11 @@ class RunStoreContract:
         kept = self.begin()
         self.store.create(PROJECT, ended(run('run-2')), ENGINE)
         self.store.create(PROJECT, run('run-3'), 'engine-2')
-        self.assertEqual({'run-1': 1}, dict(self.store.led_by(ENGINE)))
-        self.assertEqual({ENGINE, 'engine-2'}, set(self.store.leaders()))
+        assert dict(self.store.led_by(ENGINE)) == {'run-1': 1}
+        assert {ENGINE, 'engine-2'} == set(self.store.leaders())
         self.store.step(kept, ended(kept.run), 'end')
-        self.assertEqual({}, dict(self.store.led_by(ENGINE)))
-        self.assertEqual({'engine-2'}, set(self.store.leaders()))
+        assert dict(self.store.led_by(ENGINE)) == {}
+        assert {'engine-2'} == set(self.store.leaders())
 
     def test_a_dead_leader_has_a_successor(self):
         kept = self.begin('run-1')
@@ -677,17 +663,16 @@ class RunStoreContract:
         self.store.create(PROJECT, run('run-3'), ENGINE)
         first = self.store.take_over(ENGINE, 'engine-2', 1)
         second = self.store.take_over(ENGINE, 'engine-2', 9)
-        self.assertEqual(['run-1', 'run-3'], sorted([*first, *second]))
-        self.assertEqual([], self.store.take_over(ENGINE, 'engine-3', 9))
+        assert sorted([*first, *second]) == ['run-1', 'run-3']
+        assert self.store.take_over(ENGINE, 'engine-3', 9) == []
         # The dead one was only slow.
         self.assertRaises(
             run_store.Stale, self.store.step, kept, kept.run, 'late'
         )
         found = self.store.load('run-1')
-        self.assertEqual('engine-2', found.engine_id)
-        self.assertEqual(
-            {'run-1': found.version, 'run-3': 1},
-            dict(self.store.led_by('engine-2')),
+        assert found.engine_id == 'engine-2'
+        assert {'run-1': found.version, 'run-3': 1} == dict(
+            self.store.led_by('engine-2')
         )
 
     def test_whoever_retries_a_run_leads_it(self):
@@ -696,9 +681,9 @@ class RunStoreContract:
             phase=run_records.Phase.RUNNING, ended_at=None, round=1
         )
         after = self.store.step(kept, again, 'retry', engine_id='engine-2')
-        self.assertEqual('engine-2', after.engine_id)
-        self.assertEqual({'run-1': 1}, dict(self.store.led_by('engine-2')))
-        self.assertEqual(after, self.store.load('run-1'))
+        assert after.engine_id == 'engine-2'
+        assert dict(self.store.led_by('engine-2')) == {'run-1': 1}
+        assert after == self.store.load('run-1')
 
     # Notices
 
@@ -712,24 +697,24 @@ class RunStoreContract:
         def due(now, engine_id=ENGINE):
             return dict(self.store.with_notices(engine_id, now, 9))
 
-        self.assertEqual({}, due(NOW + 8))
-        self.assertEqual({'run-1': PROJECT}, due(NOW + 9))
+        assert due(NOW + 8) == {}
+        assert due(NOW + 9) == {'run-1': PROJECT}
         # The leader goes first.
-        self.assertEqual({}, due(NOW + 10, 'engine-2'))
+        assert due(NOW + 10, 'engine-2') == {}
         later = NOW + 9 + run_store.NOTICE_LEAD
-        self.assertEqual({'run-1': PROJECT}, due(later, 'engine-2'))
+        assert due(later, 'engine-2') == {'run-1': PROJECT}
         failed = ended(kept.run).changed(phase=run_records.Phase.FAILED)
         kept = self.store.step(kept, failed, 'end')
-        self.assertEqual({'run-1': PROJECT}, due(NOW + 9))
+        assert due(NOW + 9) == {'run-1': PROJECT}
         told, notice = telling.tried(telling.noted(kept.run, NOW), NOW)
         kept = self.store.step(kept, told, 'tried')
-        self.assertEqual({}, due(NOW + 9))
-        self.assertEqual({'run-1': PROJECT}, due(NOW + 60))
-        self.assertEqual(kept, self.store.load('run-1'))
+        assert due(NOW + 9) == {}
+        assert due(NOW + 60) == {'run-1': PROJECT}
+        assert kept == self.store.load('run-1')
         told = telling.told(kept.run, notice, '', NOW)
         kept = self.store.step(kept, told, 'told')
-        self.assertEqual({}, due(LATER))
-        self.assertEqual(kept, self.store.load('run-1'))
+        assert due(LATER) == {}
+        assert kept == self.store.load('run-1')
 
     def test_a_deleted_run_has_nothing_to_tell(self):
         wanted = notifying.NoticeOrder(
@@ -740,9 +725,9 @@ class RunStoreContract:
         )
         self.store.create(PROJECT, failed, ENGINE)
         due = self.store.with_notices(ENGINE, LATER, 9)
-        self.assertEqual({'run-1': PROJECT}, dict(due))
+        assert dict(due) == {'run-1': PROJECT}
         self.store.delete(PROJECT, 'run-1')
-        self.assertEqual({}, dict(self.store.with_notices(ENGINE, LATER, 9)))
+        assert dict(self.store.with_notices(ENGINE, LATER, 9)) == {}
 
     # Deleting
 
@@ -753,18 +738,18 @@ class RunStoreContract:
         self.store.delete(PROJECT, 'run-1')
         self.assertRaises(errors.NotFound, self.store.load, 'run-1')
         self.assertRaises(errors.NotFound, self.store.delete, PROJECT, 'run-1')
-        self.assertEqual([], self.ids())
+        assert self.ids() == []
         # An order that comes late starts nothing again.
         self.assertRaises(
             errors.Exists, self.store.create, PROJECT, run(), ENGINE
         )
         (surplus,) = self.store.surplus()
-        self.assertEqual(
-            ('run-1', ['stack-run-1']),
-            (surplus.run_id, [*surplus.stack_ids]),
-        )
+        assert (
+            surplus.run_id,
+            [*surplus.stack_ids],
+        ) == ('run-1', ['stack-run-1'])
         self.store.remove(surplus)
-        self.assertEqual([], self.store.surplus())
+        assert self.store.surplus() == []
         self.store.remove(surplus)
 
     def test_what_is_retried_meanwhile_is_not_removed(self):
@@ -776,16 +761,16 @@ class RunStoreContract:
         )
         self.store.step(kept, again, 'retry')
         self.store.remove(surplus)
-        self.assertEqual(['run-1'], self.ids())
+        assert self.ids() == ['run-1']
 
     def test_many_targets_are_one_transaction(self):
         kept = self.store.create(PROJECT, run(targets=2500), ENGINE)
-        self.assertEqual(kept, self.store.load('run-1'))
+        assert kept == self.store.load('run-1')
         after = kept.run.attempted(
             {number: {'round': 1} for number in range(2500)}
         )
         kept = self.store.step(kept, after, 'all')
-        self.assertEqual(kept, self.store.load('run-1'))
+        assert kept == self.store.load('run-1')
         kept = self.store.step(kept, ended(kept.run), 'end')
         self.store.delete(PROJECT, 'run-1')
         self.purge()
@@ -806,17 +791,17 @@ class RunStoreContract:
         self.end('old', 1)
         self.end('new', LATER)
         self.store.create(PROJECT, run('run-3', created_at=1), ENGINE)
-        self.assertEqual(1, self.purge())
-        self.assertEqual(['new', 'run-3'], self.ids())
-        self.assertEqual(0, self.purge())
+        assert self.purge() == 1
+        assert self.ids() == ['new', 'run-3']
+        assert self.purge() == 0
 
     def test_a_project_keeps_the_targets_that_it_may(self):
         for number in range(4):
             self.end(f'run-{number}', LATER - number)
         self.begin('run-5')
         self.keep(6)
-        self.assertEqual(2, self.purge())
-        self.assertEqual(['run-0', 'run-1', 'run-5'], sorted(self.ids()))
+        assert self.purge() == 2
+        assert sorted(self.ids()) == ['run-0', 'run-1', 'run-5']
 
     def test_a_run_is_refused_if_those_in_progress_leave_no_room(self):
         self.keep(5)
@@ -826,8 +811,8 @@ class RunStoreContract:
         error = self.assertRaises(
             errors.Refused, self.store.create, PROJECT, run('run-4'), ENGINE
         )
-        self.assertNotIsInstance(error, errors.Exists)
+        assert not isinstance(error, errors.Exists)
         self.store.create('another project', run('run-5'), ENGINE)
         # One that is repeated needs no room.
         again = self.store.create(PROJECT, run('run-1'), ENGINE)
-        self.assertEqual('run-1', again.run.id)
+        assert again.run.id == 'run-1'

@@ -42,7 +42,7 @@ def ended(found, *members, state=_State.COMPLETE, at=NOW):
 class DecidingTestCase(testtools.TestCase):
     def advance(self, found, start=(), at=0):
         step = deciding.advance(found, NOW + at)
-        self.assertEqual(tuple(start), step.start)
+        assert tuple(start) == step.start
         return step.run
 
     def follow(self, found, what):
@@ -52,7 +52,7 @@ class DecidingTestCase(testtools.TestCase):
     def test_a_run_starts_as_another_one_ends(self):
         found = self.advance(operation(max_concurrent=2), (0, 1))
         found = self.advance(ended(found, 1), (2,))
-        self.assertEqual([0, 2], found.live)
+        assert found.live == [0, 2]
 
     def test_a_percentage_is_one_run_at_least(self):
         self.advance(operation(max_concurrent='10%'), (0,))
@@ -62,13 +62,12 @@ class DecidingTestCase(testtools.TestCase):
         found = self.advance(operation(max_concurrent=2, max_errors=1), (0, 1))
         found = self.advance(ended(found, 0, state=_State.FAILED), (2,))
         found = self.advance(ended(found, 1, state=_State.TIMED_OUT))
-        self.assertIs(_Phase.STOPPING, found.control.phase)
+        assert _Phase.STOPPING is found.control.phase
         found = self.advance(ended(found, 2))
-        self.assertIs(_Phase.TIMED_OUT, found.control.phase)
-        self.assertEqual(
+        assert _Phase.TIMED_OUT is found.control.phase
+        assert found.control.reason == (
             'More failures than max-errors allows (1); 2 of 6 failed; 3 not '
-            'started',
-            found.control.reason,
+            'started'
         )
 
     def test_canaries_come_first_and_all_must_succeed(self):
@@ -77,16 +76,16 @@ class DecidingTestCase(testtools.TestCase):
         found = self.advance(ended(found, 0))
         self.advance(ended(found, 1), (2, 3, 4, 5))
         found = self.advance(ended(found, 1, state=_State.FAILED))
-        self.assertIs(_Phase.FAILED, found.control.phase)
-        self.assertIn('A canary has failed', found.control.reason)
+        assert _Phase.FAILED is found.control.phase
+        assert 'A canary has failed' in found.control.reason
 
     def test_somebody_approves_after_the_canaries(self):
         found = operation(canary=1, approve_after_canary=True)
         found = ended(self.advance(found, (0,)), 0)
         found = self.advance(found)
-        self.assertIs(_Phase.APPROVAL, found.control.phase)
+        assert _Phase.APPROVAL is found.control.phase
         found = self.advance(self.follow(found, 'resume'), (1, 2, 3, 4, 5))
-        self.assertIs(_Phase.RUNNING, found.control.phase)
+        assert _Phase.RUNNING is found.control.phase
 
     def test_a_pause_is_between_two_batches(self):
         found = self.advance(operation(max_concurrent=2, pause=30), (0, 1))
@@ -99,24 +98,21 @@ class DecidingTestCase(testtools.TestCase):
         found = self.advance(operation(max_concurrent=2), (0, 1))
         found = ended(self.follow(found, 'pause'), 0)
         found = self.advance(found)
-        self.assertIs(_Phase.PAUSED, found.control.phase)
-        self.assertEqual(
+        assert _Phase.PAUSED is found.control.phase
+        assert (
             'Paused by bob. To continue: openstack software deployment '
-            f'run resume {found.id}',
-            found.control.reason,
+            f'run resume {found.id}' == found.control.reason
         )
         self.advance(self.follow(found, 'resume'), (2,))
 
     def test_a_cancelled_operation_takes_its_runs_back(self):
         found = self.advance(operation(max_concurrent=2), (0, 1))
         step = deciding.advance(self.follow(found, 'cancel'), NOW)
-        self.assertEqual((0, 1), step.withdraw)
+        assert step.withdraw == (0, 1)
         found = ended(step.run, 0, 1, state=_State.CANCELLED)
         found = self.advance(found)
-        self.assertIs(_Phase.CANCELLED, found.control.phase)
-        self.assertEqual(
-            'Cancelled by bob; 4 not started', found.control.reason
-        )
+        assert _Phase.CANCELLED is found.control.phase
+        assert found.control.reason == 'Cancelled by bob; 4 not started'
 
     def test_one_run_is_cancelled_and_the_others_continue(self):
         found = self.advance(operation(3, max_concurrent=2), (0, 1))
@@ -125,17 +121,17 @@ class DecidingTestCase(testtools.TestCase):
         )
         asked = deciding.follow(found, wanted, NOW)
         step = deciding.advance(asked, NOW)
-        self.assertEqual((1,), step.withdraw)
+        assert step.withdraw == (1,)
         found = ended(step.run, 1, state=_State.CANCELLED)
         found = self.advance(found, (2,))
         # It has ended, and is asked for once more.
-        self.assertEqual(found, deciding.follow(found, wanted, NOW))
+        assert found == deciding.follow(found, wanted, NOW)
         found = self.advance(ended(found, 0, 2))
-        self.assertEqual(
-            (_Phase.CANCELLED, '1 cancelled'),
-            (found.control.phase, found.control.reason),
-        )
-        self.assertEqual([1], deciding.retriable(found))
+        assert (
+            found.control.phase,
+            found.control.reason,
+        ) == (_Phase.CANCELLED, '1 cancelled')
+        assert deciding.retriable(found) == [1]
 
     def test_a_result_that_has_come_counts_though_its_run_was_cancelled(self):
         found = self.advance(operation(1), (0,))
@@ -144,76 +140,70 @@ class DecidingTestCase(testtools.TestCase):
         )
         found = deciding.follow(found, wanted, NOW)
         found = self.advance(ended(found, 0))
-        self.assertIs(_Phase.COMPLETE, found.control.phase)
+        assert _Phase.COMPLETE is found.control.phase
 
     def test_the_deadline_is_for_the_whole(self):
         found = self.advance(operation(max_concurrent=1, deadline=60), (0,))
         step = deciding.advance(found, NOW + 60)
-        self.assertEqual((0,), step.withdraw)
+        assert step.withdraw == (0,)
         found = ended(step.run, 0, state=_State.CANCELLED)
         found = self.advance(found, at=61)
-        self.assertIs(_Phase.TIMED_OUT, found.control.phase)
+        assert _Phase.TIMED_OUT is found.control.phase
 
     def test_nothing_starts_after_the_cut_off_and_what_runs_continues(self):
         found = self.advance(operation(3, max_concurrent=1, cut_off=60), (0,))
         found = self.advance(ended(found, 0), (1,), at=59)
         step = deciding.advance(found, NOW + 60)
-        self.assertEqual(((), ()), (step.start, step.withdraw))
-        self.assertIs(_Phase.STOPPING, step.run.control.phase)
+        assert (step.start, step.withdraw) == ((), ())
+        assert _Phase.STOPPING is step.run.control.phase
         found = self.advance(ended(step.run, 1), at=90)
-        self.assertEqual(
-            (
-                _Phase.TIMED_OUT,
-                'No run starts after the cut-off of 60 s; 1 not started',
-            ),
-            (found.control.phase, found.control.reason),
+        assert (found.control.phase, found.control.reason) == (
+            _Phase.TIMED_OUT,
+            'No run starts after the cut-off of 60 s; 1 not started',
         )
         # With a window of its own.
         found = self.follow(found, 'retry')
-        self.assertEqual([2], found.pending)
+        assert found.pending == [2]
 
     def test_a_cut_off_matters_only_to_what_has_not_started(self):
         found = self.advance(operation(1, cut_off=60), (0,))
         found = ended(found, 0, state=_State.WAITING)
         found = self.advance(found, at=70)
-        self.assertIs(_Phase.RUNNING, found.control.phase)
+        assert _Phase.RUNNING is found.control.phase
         found = self.advance(ended(found, 0), at=80)
-        self.assertIs(_Phase.COMPLETE, found.control.phase)
+        assert _Phase.COMPLETE is found.control.phase
 
     def test_what_is_recorded_as_starting_may_be_cut_off(self):
         # A dispatcher has more to deliver than one step does.
         found = self.advance(operation(3, cut_off=60), (0, 1, 2))
         found = ended(found, 0, state=_State.WAITING)
         found = self.advance(found, at=60)
-        self.assertIs(_Phase.STOPPING, found.control.phase)
+        assert _Phase.STOPPING is found.control.phase
         not_started = {n: {'state': None, 'number': 0} for n in (1, 2)}
         found = ended(found.attempted(not_started), 0)
         found = self.advance(found, at=70)
-        self.assertEqual(
-            (
-                _Phase.TIMED_OUT,
-                'No run starts after the cut-off of 60 s; 2 not started',
-            ),
-            (found.control.phase, found.control.reason),
+        assert (found.control.phase, found.control.reason) == (
+            _Phase.TIMED_OUT,
+            'No run starts after the cut-off of 60 s; 2 not started',
         )
 
     def test_a_cut_off_that_leaves_nothing_is_no_failure(self):
         found = self.advance(operation(2, cut_off=60), (0, 1))
         found = self.advance(found, at=60)
-        self.assertIs(_Phase.STOPPING, found.control.phase)
+        assert _Phase.STOPPING is found.control.phase
         # Their servers had them.
         found = self.advance(ended(found, 0, 1), at=70)
-        self.assertEqual(
-            (_Phase.COMPLETE, 'All 2 succeeded'),
-            (found.control.phase, found.control.reason),
-        )
+        assert (
+            found.control.phase,
+            found.control.reason,
+        ) == (_Phase.COMPLETE, 'All 2 succeeded')
 
     def test_what_is_gone_after_the_cut_off_is_not_left(self):
         found = self.advance(operation(2, max_concurrent=1, cut_off=60), (0,))
         found = self.advance(found, at=60)
         gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
         found = self.advance(ended(found, 0).attempted({1: gone}), at=70)
-        self.assertIs(_Phase.COMPLETE, found.control.phase)
+        assert _Phase.COMPLETE is found.control.phase
 
     def test_the_deadline_comes_after_other_stops(self):
         limits = {'max_concurrent': 2, 'deadline': 120}
@@ -229,76 +219,74 @@ class DecidingTestCase(testtools.TestCase):
         ):
             found = self.advance(operation(3, **limits, **more), (0, 1))
             found = self.advance(found.attempted(changed), at=60)
-            self.assertEqual(why[:-2], found.control.reason)
-            self.assertEqual((), deciding.advance(found, NOW + 119).withdraw)
+            assert why[:-2] == found.control.reason
+            assert deciding.advance(found, NOW + 119).withdraw == ()
             step = deciding.advance(found, NOW + 120)
-            self.assertEqual(tuple(found.live), step.withdraw)
+            assert tuple(found.live) == step.withdraw
             found = ended(step.run, 0, state=_State.CANCELLED)
             if not changed:
                 found = ended(found, 1, state=_State.CANCELLED)
             found = self.advance(found, at=121)
-            self.assertIs(_Phase.TIMED_OUT, found.control.phase)
-            self.assertIn(
-                f'{why}it has not ended within 120 s', found.control.reason
+            assert _Phase.TIMED_OUT is found.control.phase
+            assert (
+                f'{why}it has not ended within 120 s' in found.control.reason
             )
             found = self.follow(found, 'retry')
-            self.assertIsNone(found.control.stopped_before)
+            assert found.control.stopped_before is None
 
     def test_what_has_ended_before_the_deadline_is_not_late(self):
         found = self.advance(operation(2, max_concurrent=1, deadline=60), (0,))
         found = self.advance(ended(found, 0, state=_State.FAILED), at=30)
-        self.assertIs(_Phase.FAILED, found.control.phase)
+        assert _Phase.FAILED is found.control.phase
         found = operation(2, max_concurrent=1, max_errors=0, deadline=60)
         found = self.advance(found, (0,)).changed(
             stopped=run_records.Stop.ERRORS
         )
         # Nothing was running any more when it passed.
         found = self.advance(ended(found, 0, state=_State.FAILED), at=61)
-        self.assertIs(_Phase.FAILED, found.control.phase)
+        assert _Phase.FAILED is found.control.phase
 
     def test_each_run_has_a_time_limit(self):
         found = self.advance(
             operation(1, timeout=60, delivery_timeout=20), (0,)
         )
-        self.assertEqual((), deciding.advance(found, NOW + 19).expire)
-        self.assertEqual((0,), deciding.advance(found, NOW + 20).expire)
+        assert deciding.advance(found, NOW + 19).expire == ()
+        assert deciding.advance(found, NOW + 20).expire == (0,)
         found = found.attempted({0: {'reported_at': NOW + 3}})
-        self.assertEqual((), deciding.advance(found, NOW + 20).expire)
-        self.assertEqual((0,), deciding.advance(found, NOW + 60).expire)
+        assert deciding.advance(found, NOW + 20).expire == ()
+        assert deciding.advance(found, NOW + 60).expire == (0,)
 
     def test_a_retry_runs_what_did_not_succeed_alone(self):
         found = self.advance(operation(3, max_concurrent=2), (0, 1))
         found = ended(found, 0)
         found = self.advance(ended(found, 1, state=_State.FAILED))
-        self.assertIs(_Phase.FAILED, found.control.phase)
+        assert _Phase.FAILED is found.control.phase
         found = self.follow(found, 'retry')
         found = self.advance(found, (1, 2))
-        self.assertEqual([1, 2, 1], [one.number for one in found.attempts])
+        assert [one.number for one in found.attempts] == [1, 2, 1]
         found = self.advance(ended(found, 1, 2))
-        self.assertIs(_Phase.COMPLETE, found.control.phase)
-        self.assertEqual('All 3 succeeded', found.control.reason)
-        self.assertEqual(found, self.follow(found, 'retry'))
+        assert _Phase.COMPLETE is found.control.phase
+        assert found.control.reason == 'All 3 succeeded'
+        assert found == self.follow(found, 'retry')
 
     def test_what_is_gone_does_not_count(self):
         found = self.advance(operation(2), (0, 1))
         gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
         found = self.advance(ended(found, 1).attempted({0: gone}))
-        self.assertIs(_Phase.COMPLETE, found.control.phase)
-        self.assertEqual('It succeeded', found.control.reason)
+        assert _Phase.COMPLETE is found.control.phase
+        assert found.control.reason == 'It succeeded'
 
     def test_a_run_whose_targets_are_all_gone_says_so(self):
         found = self.advance(operation(1), (0,))
         gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
         found = self.advance(found.attempted({0: gone}))
-        self.assertIs(_Phase.CANCELLED, found.control.phase)
-        self.assertEqual(
-            'Its stacks or deployments were deleted', found.control.reason
-        )
+        assert _Phase.CANCELLED is found.control.phase
+        assert found.control.reason == 'Its stacks or deployments were deleted'
 
     def test_a_request_that_makes_no_sense_changes_nothing(self):
         found = self.advance(operation(2), (0, 1))
         for what in ('resume', 'retry', 'shout', None):
-            self.assertEqual(found, self.follow(found, what))
+            assert found == self.follow(found, what)
 
 
 class RetryTest(testtools.TestCase):
@@ -330,11 +318,11 @@ class RetryTest(testtools.TestCase):
         again = deciding.advance(self.retried(), NOW).run
         again = ended(again, 1)
         shown = overview.target(again, 1)['attempts']
-        self.assertEqual(
-            [(1, 'failed'), (2, 'complete')],
-            [(each['attempt'], each['state']) for each in shown],
-        )
-        self.assertEqual(1, len(overview.target(again, 0)['attempts']))
+        assert [(each['attempt'], each['state']) for each in shown] == [
+            (1, 'failed'),
+            (2, 'complete'),
+        ]
+        assert len(overview.target(again, 0)['attempts']) == 1
 
     def test_it_runs_what_is_named(self):
         for only, members in (
@@ -346,19 +334,20 @@ class RetryTest(testtools.TestCase):
             ('v3', [3]),
             ('shop db3', [3]),
         ):
-            self.assertEqual(members, self.retried(only).pending, only)
+            assert members == self.retried(only).pending, only
 
     def test_what_it_leaves_alone_is_not_pending(self):
-        self.assertEqual(
-            {'complete': 1, 'pending': 1, 'timed-out': 1, 'not-started': 2},
-            overview.counts(self.retried('failed')),
-        )
+        assert overview.counts(self.retried('failed')) == {
+            'complete': 1,
+            'pending': 1,
+            'timed-out': 1,
+            'not-started': 2,
+        }
 
     def test_one_of_nothing_is_refused(self):
         for only in ('complete', 'db0', 'no-such', ''):
-            self.assertIn(
-                'no target without success',
-                deciding.refusal(self.found, deciding.RETRY, only=only),
+            assert 'no target without success' in deciding.refusal(
+                self.found, deciding.RETRY, only=only
             )
 
     def test_the_last_attempts_are_kept(self):
@@ -366,7 +355,7 @@ class RetryTest(testtools.TestCase):
             self.found = deciding.advance(self.retried('db1'), NOW).run
             self.found = ended(self.found, 1, state=_State.FAILED)
         numbers = [each.number for each in self.found.attempts[1].every]
-        self.assertEqual([4, 5, 6, 7, 8, 9], numbers)
+        assert numbers == [4, 5, 6, 7, 8, 9]
 
     def test_long_outputs_of_former_attempts_are_cut(self):
         outputs = {f'o{n}': 'x' * 4096 for n in range(6)}
@@ -374,18 +363,16 @@ class RetryTest(testtools.TestCase):
             {1: {'outputs': outputs, 'cut': {'o0': 5000}}}
         )
         former = self.retried().attempts[1].every[0]
-        self.assertEqual(['o0', 'o1', 'o2'], [*former.outputs][:3])
-        self.assertLess(sum(map(len, former.outputs.values())), 16 * 1024)
-        self.assertEqual(
-            {'o0': 5000, 'o3': 4096, 'o4': 4096, 'o5': 4096}, former.cut
-        )
+        assert [*former.outputs][:3] == ['o0', 'o1', 'o2']
+        assert sum(map(len, former.outputs.values())) < 16 * 1024
+        assert former.cut == {'o0': 5000, 'o3': 4096, 'o4': 4096, 'o5': 4096}
 
     def test_it_is_kept_who_cancelled_an_attempt(self):
         self.found = self.found.attempted(
             {1: {'state': _State.CANCELLED}}
         ).changed(stopped_by='ann')
         attempt = self.retried().attempts[1].every[0]
-        self.assertEqual('ann', attempt.cancelled_by)
+        assert attempt.cancelled_by == 'ann'
 
 
 class LimitsTestCase(testtools.TestCase):
@@ -393,7 +380,7 @@ class LimitsTestCase(testtools.TestCase):
         limits = run_records.RunLimits(
             max_concurrent=run_records.Share.parse('20%'), canary=2
         )
-        self.assertEqual(limits, run_records.RunLimits.asked(limits.shown()))
+        assert limits == run_records.RunLimits.asked(limits.shown())
 
     def test_what_is_no_limit_is_refused(self):
         for values in (

@@ -43,8 +43,8 @@ class FakeRunStoreTest(store_contract.RunStoreContract, testtools.TestCase):
             'pause',
             taken=['run-1-row-0'],
         )
-        self.assertEqual(kept, self.store.load('run-1'))
-        self.assertEqual(2, len(self.deployments()))
+        assert kept == self.store.load('run-1')
+        assert len(self.deployments()) == 2
 
     def test_a_commit_has_no_answer(self):
         kept = self.begin()
@@ -53,8 +53,8 @@ class FakeRunStoreTest(store_contract.RunStoreContract, testtools.TestCase):
         self.assertRaises(
             errors.Unavailable, self.store.step, kept, after, 'pause'
         )
-        self.assertEqual(after, self.store.step(kept, after, 'pause').run)
-        self.assertEqual(2, self.store.steps)
+        assert after == self.store.step(kept, after, 'pause').run
+        assert self.store.steps == 2
 
     def test_any_step_is_lost(self):
         kept = self.begin()
@@ -69,6 +69,6 @@ class FakeRunStoreTest(store_contract.RunStoreContract, testtools.TestCase):
         kept = self.begin()
         self.store.is_late = True
         self.store.step(kept, kept.run.changed(paused_by='ann'), 'pause')
-        self.assertEqual(kept, self.store.load('run-1'))
+        assert kept == self.store.load('run-1')
         self.store.is_late = False
-        self.assertEqual('ann', self.store.load('run-1').run.control.paused_by)
+        assert self.store.load('run-1').run.control.paused_by == 'ann'

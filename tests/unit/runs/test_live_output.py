@@ -70,11 +70,11 @@ class LiveOutputTest(testtools.TestCase):
         for member in (0, 2):
             self.junk(member)
         once = dict.fromkeys(members, b'one\n')
-        self.assertEqual(once, self.read(*members))
+        assert once == self.read(*members)
         for member in members:
             self.prints(member, b'one\ntwo\n')
         again = dict.fromkeys(members, b'two\n')
-        self.assertEqual(again, self.read(*members))
+        assert again == self.read(*members)
 
     def test_junk_costs_a_few_requests_and_not_one_for_each_page(self):
         for member in range(4):
@@ -86,7 +86,7 @@ class LiveOutputTest(testtools.TestCase):
         self.junk(1, 3000)
         self.read(*range(4))
         # 3000 objects are 300 pages: 50 are of all runs, 205 of that one.
-        self.assertLess(len(self.listings()), usual + 260)
+        assert len(self.listings()) < usual + 260
 
     def test_junk_that_belongs_to_no_run_is_skipped(self):
         objects = self.cluster.container(CONTAINER).objects
@@ -100,8 +100,8 @@ class LiveOutputTest(testtools.TestCase):
         self.read(*members)
         for member in members:
             self.prints(member, b'one\ntwo\n')
-        self.assertEqual(dict.fromkeys(members, b'two\n'), self.read(*members))
-        self.assertLess(len(self.listings()), 60)
+        assert dict.fromkeys(members, b'two\n') == self.read(*members)
+        assert len(self.listings()) < 60
 
     def test_one_listing_tells_of_all_servers(self):
         members = range(9)
@@ -109,4 +109,4 @@ class LiveOutputTest(testtools.TestCase):
             self.prints(member, b'one\n')
         self.read(*members)
         self.read(*members)
-        self.assertEqual(1, len(self.listings()))
+        assert len(self.listings()) == 1

@@ -62,7 +62,7 @@ class LogsCase(base.RunsTestCase):
         """PUT the content of a slot, by its place in the whole output."""
         offset = number * live.SLOT
         name = live.slot_name(offset, HEAD, RING)
-        self.assertEqual(201, self.send(name, body(offset, content)))
+        assert self.send(name, body(offset, content)) == 201
 
     def slot(self, number):
         return bytes([65 + number % 26]) * live.SLOT
@@ -80,52 +80,52 @@ class LogsCase(base.RunsTestCase):
         return self.objects.log + slot
 
     def test_nothing_is_there_before_the_server_sends(self):
-        self.assertEqual([], self.read())
-        self.assertFalse(self.reader.begun)
+        assert self.read() == []
+        assert not self.reader.begun
 
     def test_a_server_that_has_begun_says_so_without_output(self):
         self.sent(0, b'')
-        self.assertEqual([], self.read())
-        self.assertTrue(self.reader.begun)
-        self.assertFalse(self.reader.finished)
+        assert self.read() == []
+        assert self.reader.begun
+        assert not self.reader.finished
 
     def test_it_ends_when_the_server_says_how_long_it_is(self):
         self.sent(0, self.slot(0))
         self.sent(1, b'end')
         size = live.SLOT + 3
         self.send('end', b'%d' % size)
-        self.assertEqual(self.slot(0) + b'end', self.content())
-        self.assertTrue(self.reader.finished)
+        assert self.slot(0) + b'end' == self.content()
+        assert self.reader.finished
 
     def test_what_has_not_changed_is_not_fetched_again(self):
         self.sent(0, self.slot(0))
         self.content()
         before = len(self.cluster.seen)
-        self.assertEqual([], self.read())
-        self.assertEqual(1, len(self.cluster.seen) - before)
+        assert self.read() == []
+        assert len(self.cluster.seen) - before == 1
 
     def test_what_is_no_output_is_not_fetched_again(self):
         for name, content in (
             ('000000', b'no header'),
             ('000001', b'x' * (live.LONGEST + 1)),
         ):
-            self.assertEqual(201, self.send(name, content))
-        self.assertEqual([], self.read())
+            assert self.send(name, content) == 201
+        assert self.read() == []
         before = len(self.cluster.seen)
-        self.assertEqual([], self.read())
-        self.assertEqual(1, len(self.cluster.seen) - before)
+        assert self.read() == []
+        assert len(self.cluster.seen) - before == 1
         # Until the server corrects it.
         self.sent(0, b'right')
-        self.assertEqual(b'right', self.content())
+        assert self.content() == b'right'
 
     def test_many_of_one_name_in_folders_are_fetched_once(self):
         for number in range(200):
             content = body(0, b'%d' % number)
-            self.assertEqual(201, self.send(f'{number:03d}/000000', content))
+            assert self.send(f'{number:03d}/000000', content) == 201
         for _ in range(2):
             before = len(self.cluster.seen)
             self.read()
-            self.assertLessEqual(len(self.cluster.seen) - before, 2)
+            assert len(self.cluster.seen) - before <= 2
 
     def test_a_run_goes_with_all_that_its_server_has_put(self):
         self.patch(live, 'MOST', 5)
@@ -134,7 +134,7 @@ class LogsCase(base.RunsTestCase):
             self.send(f'{number:06d}', b'x')
         self.send('of-its-own', b'x')
         cleaning.delete_below(self.store, self.container, self.objects.log)
-        self.assertEqual([], [*self.folder()])
+        assert [*self.folder()] == []
 
     def test_an_end_is_put_to_objects_that_keep_arriving(self):
         self.patch(cleaning, 'DROPPED', 2)
@@ -144,42 +144,42 @@ class LogsCase(base.RunsTestCase):
         place = self.store, self.container, self.objects.log
         self.assertRaises(errors.TooManyObjects, cleaning.delete_below, *place)
         cleaning.delete_below(*place)
-        self.assertEqual([], [*self.folder()])
+        assert [*self.folder()] == []
 
     def test_what_the_listing_does_not_show_is_waited_for(self):
         for number in range(2):
             self.sent(number, self.slot(number))
         place = self.container, self.name(0)
         self.cluster.lagging.add(place)
-        self.assertEqual([], self.read())
+        assert self.read() == []
         self.cluster.lagging.clear()
-        self.assertEqual(self.slot(0) + self.slot(1), self.content())
+        assert self.slot(0) + self.slot(1) == self.content()
 
     def test_an_old_version_of_a_part_is_waited_for(self):
         self.sent(0, b'half')
         self.sent(1, b'next')
-        self.assertEqual(b'half', self.content())
+        assert self.content() == b'half'
         self.sent(0, b'half' + self.slot(0)[4:])
-        self.assertEqual(self.slot(0)[4:] + b'next', self.content())
+        assert self.slot(0)[4:] + b'next' == self.content()
 
     def test_what_was_written_over_is_left_out_and_counted(self):
         for number in range(8):
             self.sent(number, self.slot(number))
         self.sent(8, b'tail')
         found = self.read()
-        self.assertEqual([(0, self.slot(0)), (0, self.slot(1))], found[:HEAD])
+        assert [(0, self.slot(0)), (0, self.slot(1))] == found[:HEAD]
         # Slots 6 to 8 are the last three; 2 to 5 are gone.
-        self.assertEqual((4 * live.SLOT, self.slot(6)), found[HEAD])
-        self.assertEqual((0, b'tail'), found[-1])
+        assert (4 * live.SLOT, self.slot(6)) == found[HEAD]
+        assert found[-1] == (0, b'tail')
 
     def test_a_part_that_lags_in_the_ring_is_not_left_out(self):
         for number in range(5):
             self.sent(number, self.slot(number))
         place = self.container, self.name(3)
         self.cluster.lagging.add(place)
-        self.assertEqual(3 * live.SLOT, len(self.content()))
+        assert len(self.content()) == 3 * live.SLOT
         self.cluster.lagging.clear()
-        self.assertEqual(self.slot(3) + self.slot(4), self.content())
+        assert self.slot(3) + self.slot(4) == self.content()
 
     def test_what_does_not_fit_is_passed_over(self):
         for name, content in (
@@ -192,14 +192,14 @@ class LogsCase(base.RunsTestCase):
             ('x/../y', b'1'),
         ):
             self.send(name, content)
-        self.assertEqual([], self.read())
-        self.assertFalse(self.reader.finished)
+        assert self.read() == []
+        assert not self.reader.finished
 
     def waiting(self, number):
         """Send parts of which the first is missing; return them all."""
         for place in range(1, number):
             content = body(place * live.SLOT, self.slot(place), head=number)
-            self.assertEqual(201, self.send(f'{place:06d}', content))
+            assert self.send(f'{place:06d}', content) == 201
         return b''.join(self.slot(place) for place in range(number))
 
     def test_what_waits_for_an_earlier_part_has_little_room(self):
@@ -210,27 +210,27 @@ class LogsCase(base.RunsTestCase):
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         for _ in range(2):
-            self.assertEqual([], list(reader.read()))
-        self.assertLess(tracemalloc.get_traced_memory()[1], 3 * room)
+            assert list(reader.read()) == []
+        assert tracemalloc.get_traced_memory()[1] < 3 * room
         first = body(0, self.slot(0), head=100)
-        self.assertEqual(201, self.send('000000', first))
+        assert self.send('000000', first) == 201
         content = b''.join(part.content for part in reader.read())
-        self.assertTrue(whole == content)
+        assert whole == content
 
     def test_a_part_that_is_replaced_before_its_turn_is_left_out(self):
         for number in range(2, 5):
             self.sent(number, self.slot(number))
-        self.assertEqual([], list(self.reader.read()))
+        assert list(self.reader.read()) == []
         for number in (0, 1, 5):
             self.sent(number, self.slot(number))
         found = [(x.left_out, x.content) for x in self.reader.read()]
         slots = [(0, self.slot(number)) for number in (0, 1, 3, 4, 5)]
         slots[2] = live.SLOT, self.slot(3)
-        self.assertEqual(slots, found)
+        assert slots == found
 
     def test_a_part_whose_turn_comes_in_an_outage_is_not_lost(self):
         whole = self.waiting(9)
-        self.assertEqual([], list(self.reader.read()))
+        assert list(self.reader.read()) == []
         self.send('000000', body(0, self.slot(0), head=9))
         contents = []
         for _ in range(20):
@@ -238,7 +238,7 @@ class LogsCase(base.RunsTestCase):
             with contextlib.suppress(errors.Unavailable):
                 for part in self.reader.read():
                     contents.append(part.content)
-        self.assertTrue(whole == b''.join(contents))
+        assert whole == b''.join(contents)
 
     def failing_each_third(self):
         asked = []
@@ -257,8 +257,8 @@ class LogsCase(base.RunsTestCase):
         for _ in range(5):
             content += next(self.reader.read()).content
         expected = b''.join(self.slot(number) for number in range(5))
-        self.assertTrue(expected == content)
-        self.assertEqual([], self.read())
+        assert expected == content
+        assert self.read() == []
 
     def test_a_hostile_offset_takes_no_time(self):
         self.sent(0, self.slot(0))
@@ -266,12 +266,12 @@ class LogsCase(base.RunsTestCase):
         offset = 3 * 10**9 * live.SLOT
         self.send('000002', body(offset, b'far', ring=1))
         left_out = offset - 2 * live.SLOT
-        self.assertEqual((left_out, b'far'), self.read()[-1])
+        assert (left_out, b'far') == self.read()[-1]
 
     def test_the_url_is_for_this_run_alone(self):
         parts = parse.urlsplit(self.url)
         folder, other = self.objects.log, 'runs/logs/another/000000'
-        self.assertTrue(parse.unquote(parts.path).endswith(folder))
+        assert parse.unquote(parts.path).endswith(folder)
         path = parse.unquote(parts.path).removesuffix(folder) + other
         url = parts._replace(path=path).geturl()
-        self.assertEqual(401, self.cluster.put_signed(url))
+        assert self.cluster.put_signed(url) == 401

@@ -359,7 +359,18 @@ def test_the_signature_is_of_the_time_and_the_body():
     }
 
 
-def test_a_short_secret_is_refused_and_not_quoted():
-    with pytest.raises(errors.Invalid) as caught:
-        notifying.check_secret('s3cret')
+@pytest.mark.parametrize(
+    ('values', 'said'),
+    [
+        ({'secret': 's3cret'}, '16 to'),
+        ({'secret': None}, 'needs the texts'),
+        ({'events': ['failur']}, 'list of failure'),
+        ({'waits': -1}, 'number of seconds'),
+        ({'secrets': 's3cret'}, 'did you mean "secret"'),
+    ],
+)
+def test_a_bad_order_of_notices_is_refused_and_not_quoted(values, said):
+    good = {'url': 'https://h/s3cret', 'secret': 's3cret' * 3}
+    with pytest.raises(errors.Refused, match=said) as caught:
+        notifying.NoticeOrder.asked({**good, **values}, 'https://h')
     assert 's3cret' not in str(caught.value)

@@ -35,18 +35,18 @@ class OverviewTest(testtools.TestCase):
 
     def test_what_a_stopped_operation_has_not_run_is_not_done(self):
         shown = overview.of(self.stopped(), NOW + 5)
-        self.assertEqual(16, shown['percent'])
-        self.assertEqual({'not-started': 5, 'failed': 1}, shown['counts'])
+        assert shown['percent'] == 16
+        assert shown['counts'] == {'not-started': 5, 'failed': 1}
         target = overview.target(self.stopped(), 1)
-        self.assertEqual('not-started', target['state'])
+        assert target['state'] == 'not-started'
 
     def test_what_may_start_yet_is_pending(self):
         found = ran(test_deciding.operation(6), 0, end=5)
         shown = overview.of(found, NOW)
-        self.assertEqual({'pending': 5, 'complete': 1}, shown['counts'])
-        self.assertEqual(16, shown['percent'])
+        assert shown['counts'] == {'pending': 5, 'complete': 1}
+        assert shown['percent'] == 16
         found = ran(found, *range(6), end=5)
-        self.assertEqual(100, overview.of(found, NOW)['percent'])
+        assert overview.of(found, NOW)['percent'] == 100
 
     def test_the_first_line_of_a_script_hides_inputs(self):
         found = test_deciding.operation(1)
@@ -56,39 +56,33 @@ class OverviewTest(testtools.TestCase):
             inputs={'password': 'hunter2-secret'},
         )
         found = dataclasses.replace(found, order=order)
-        self.assertEqual('login ******', overview.head(found).script)
+        assert overview.head(found).script == 'login ******'
 
     def test_the_first_round_is_number_one(self):
         found = test_deciding.operation(6)
-        self.assertEqual(1, overview.of(found, NOW)['round'])
+        assert overview.of(found, NOW)['round'] == 1
 
     def test_the_end_is_estimated_from_how_long_runs_take(self):
         found = test_deciding.operation(7, max_concurrent=2)
-        self.assertIsNone(overview.estimated_end(found, NOW))
+        assert overview.estimated_end(found, NOW) is None
         found = ran(found, 0, end=10)
         found = ran(found, 1, start=10, state=_State.RUNNING)
         # One in progress, and five in three waves.
-        self.assertEqual(
-            NOW + 20 + 30, overview.estimated_end(found, NOW + 12)
-        )
+        assert overview.estimated_end(found, NOW + 12) == NOW + 20 + 30
 
     def test_a_wait_for_approval_is_not_in_the_estimate(self):
         found = test_deciding.operation(7, max_concurrent=2, canary=1)
         found = ran(found, 0, end=10)
         waiting = found.changed(phase=_Phase.APPROVAL)
-        self.assertIsNone(overview.estimated_end(waiting, NOW + 3600))
-        self.assertEqual(
-            NOW + 3600 + 30, overview.estimated_end(found, NOW + 3600)
-        )
+        assert overview.estimated_end(waiting, NOW + 3600) is None
+        assert overview.estimated_end(found, NOW + 3600) == NOW + 3600 + 30
 
     def test_pauses_between_batches_are_in_the_estimate(self):
         found = test_deciding.operation(5, max_concurrent=2, pause=60)
         found = ran(found, 0, end=10)
-        self.assertEqual(
-            NOW + 10 + 140, overview.estimated_end(found, NOW + 10)
-        )
+        assert overview.estimated_end(found, NOW + 10) == NOW + 10 + 140
 
     def test_a_run_that_takes_longer_than_others_is_about_to_end(self):
         found = ran(test_deciding.operation(2), 0, end=10)
         found = ran(found, 1, state=_State.RUNNING)
-        self.assertEqual(NOW + 99, overview.estimated_end(found, NOW + 99))
+        assert overview.estimated_end(found, NOW + 99) == NOW + 99

@@ -27,8 +27,8 @@ class TypeTest(testtools.TestCase):
         for kind, pairs in FITS.items():
             for value, expected in pairs:
                 found = targets.converted(value, kind)
-                self.assertEqual(expected, found, (kind, value))
-                self.assertIs(type(expected), type(found), (kind, value))
+                assert expected == found, (kind, value)
+                assert type(expected) is type(found), (kind, value)
 
     def test_what_does_not_fit_is_refused(self):
         for kind, values in UNFIT.items():
@@ -47,18 +47,19 @@ class ValuesTest(testtools.TestCase):
         return targets.values(self.DECLARED, given, current)
 
     def test_what_is_given_goes_before_the_stacks_before_the_default(self):
-        self.assertEqual(
-            {'a': 3, 'b': 'x'}, self.values({'a': '3'}, {'a': 2, 'b': 'x'})
-        )
-        self.assertEqual({'a': 2, 'b': ''}, self.values({}, {'a': 2, 'b': ''}))
-        self.assertEqual({'a': 1, 'b': 'x'}, self.values({'b': 'x'}, {}))
+        assert self.values({'a': '3'}, {'a': 2, 'b': 'x'}) == {
+            'a': 3,
+            'b': 'x',
+        }
+        assert self.values({}, {'a': 2, 'b': ''}) == {'a': 2, 'b': ''}
+        assert self.values({'b': 'x'}, {}) == {'a': 1, 'b': 'x'}
 
     def test_what_nobody_has_given_is_missing(self):
         exc = self.assertRaises(errors.Refused, self.values, {}, {})
-        self.assertIn('input "b" has no value', str(exc))
+        assert 'input "b" has no value' in str(exc)
 
     def test_what_is_ours_to_say_cannot_be_given(self):
         exc = self.assertRaises(
             errors.Refused, self.values, {'b': '', 'deploy_action': 'X'}, {}
         )
-        self.assertIn('no input "deploy_action"', str(exc))
+        assert 'no input "deploy_action"' in str(exc)

@@ -44,19 +44,19 @@ class FindTest(FindCase):
 
     def test_by_path_through_nested_stacks(self):
         (target,) = self.find('shop', 'tier.one.1')
-        self.assertEqual('server-3', target.server_id)
-        self.assertEqual(self.stack.id, target.stack_id)
+        assert target.server_id == 'server-3'
+        assert self.stack.id == target.stack_id
 
     def test_a_nested_stack_leads_to_the_root(self):
-        self.assertEqual(self.paths(), self.paths(stack=self.nested.id))
+        assert self.paths() == self.paths(stack=self.nested.id)
         (target,) = self.find(self.nested.id, 'tier.one.0')
-        self.assertEqual(self.stack.id, target.stack_id)
+        assert self.stack.id == target.stack_id
 
     def test_a_type_of_the_stacks_own_environment(self):
         self.heat.add_deployment(
             self.stack, 'own', 'server-4', kind='My::Deployment'
         )
-        self.assertEqual(['own'], self.paths('own'))
+        assert self.paths('own') == ['own']
 
     def test_what_is_not_there(self):
         for stack, resource in (
@@ -68,25 +68,23 @@ class FindTest(FindCase):
 
     def test_a_stack_that_may_be_meant_is_named(self):
         exc = self.assertRaises(errors.NotFound, self.find, 'shpo')
-        self.assertIn('; did you mean "shop"?', str(exc))
+        assert '; did you mean "shop"?' in str(exc)
 
     def test_a_heat_that_lists_no_stacks_still_says_which_is_not_there(self):
         self.heat.failing = {'stack_names': errors.Denied('no', 403)}
         exc = self.assertRaises(errors.NotFound, self.find, 'shpo')
-        self.assertIn('no stack shpo', str(exc))
+        assert 'no stack shpo' in str(exc)
 
     def test_actions_and_their_inputs(self):
         (target,) = self.find('shop', 'db')
-        self.assertEqual(
-            ['CREATE', 'BACKUP', 'FAIL/OVER'], list(target.actions)
-        )
-        self.assertEqual(['BACKUP', 'FAIL/OVER'], target.offered)
-        self.assertEqual('ansible', target.tool('FAIL/OVER'))
-        self.assertEqual(fake_heat.INPUTS, list(target.inputs))
+        assert list(target.actions) == ['CREATE', 'BACKUP', 'FAIL/OVER']
+        assert target.offered == ['BACKUP', 'FAIL/OVER']
+        assert target.tool('FAIL/OVER') == 'ansible'
+        assert list(target.inputs) == fake_heat.INPUTS
 
     def test_types_are_the_templates_where_it_can_be_read(self):
         (target,) = self.find('shop', 'db')
-        self.assertEqual(fake_heat.INPUTS, list(target.declared))
+        assert list(target.declared) == fake_heat.INPUTS
 
     def test_so_are_those_that_the_stack_gives_undeclared(self):
         self.heat.add_deployment(
@@ -94,7 +92,7 @@ class FindTest(FindCase):
         )
         (target,) = self.find('shop', 'other')
         names = [one['name'] for one in target.declared]
-        self.assertEqual(['level', 'password'], names)
+        assert names == ['level', 'password']
 
     def test_time_limits_are_the_templates(self):
         self.stack = self.heat.add_stack('timed', limit='300', key='******')
@@ -114,9 +112,7 @@ class FindTest(FindCase):
                 {'name': 'deploy_signal_timeout', 'value': '60'}
             )
             (target,) = self.find('timed', name)
-            self.assertEqual(
-                found, (target.timeout, target.delivery_timeout), name
-            )
+            assert found == (target.timeout, target.delivery_timeout), name
 
 
 class OneGroupTest(FindCase):
@@ -133,16 +129,16 @@ class OneGroupTest(FindCase):
         self.states = self.heat.attributes['fleet', 'members']
 
     def test_each_has_a_path_and_an_id(self):
-        self.assertEqual(['fleet.b.c'], self.paths('fleet.b.c'))
+        assert self.paths('fleet.b.c') == ['fleet.b.c']
         (target,) = self.find('shop', self.members['a'].id)
-        self.assertEqual('server-2', target.server_id)
+        assert target.server_id == 'server-2'
 
     def test_what_the_template_says_of_the_group_holds_for_each(self):
         (target,) = self.find('shop', 'fleet.a')
-        self.assertEqual(77, target.timeout)
+        assert target.timeout == 77
 
     def test_not_one_whose_config_was_withdrawn_from_its_server(self):
         row = self.members['a']
         self.heat.rows[row.id] = dataclasses.replace(row, server_id='group')
         self.states['a']['config'] = None
-        self.assertEqual(['fleet.b.c'], self.paths('fleet'))
+        assert self.paths('fleet') == ['fleet.b.c']

@@ -9,7 +9,7 @@ from heat_plugins.runs import ordering
 class ReadTest(testtools.TestCase):
     def test_inputs_go_with_it(self):
         details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
-        self.assertEqual({'level': 9}, ordering.read_signal(details).inputs)
+        assert ordering.read_signal(details).inputs == {'level': 9}
 
     def test_anything_else_is_none(self):
         for details in (
@@ -26,16 +26,16 @@ class ReadTest(testtools.TestCase):
             {'trigger': 'BACKUP', 'input_values': ['level']},
             {'deploy_stdout': '', 'deploy_stderr': '', 'size': 'trigger'},
         ):
-            self.assertIsNone(ordering.read_signal(details), details)
+            assert ordering.read_signal(details) is None, details
 
     def test_nothing_is_where_an_output_is_called_that(self):
         details = {'trigger': 'BACKUP'}
-        self.assertIsNone(ordering.read_signal(details, [{'name': 'trigger'}]))
-        self.assertIsNotNone(ordering.read_signal(details, [{'name': 'size'}]))
+        assert ordering.read_signal(details, [{'name': 'trigger'}]) is None
+        assert ordering.read_signal(details, [{'name': 'size'}]) is not None
 
     def test_inputs_are_not_in_its_text(self):
         details = {'trigger': 'BACKUP', 'input_values': {'a': 'hunter2'}}
-        self.assertNotIn('hunter2', repr(ordering.read_signal(details)))
+        assert 'hunter2' not in repr(ordering.read_signal(details))
 
 
 class ResultTest(testtools.TestCase):
@@ -45,7 +45,7 @@ class ResultTest(testtools.TestCase):
             {'trigger': 'BACKUP', 'inputs': {}},
             {'trigger': None},
         ):
-            self.assertTrue(ordering.cannot_be_result(details, []), details)
+            assert ordering.cannot_be_result(details, []), details
 
     def test_what_a_server_may_send_can_be_one(self):
         for details, outputs in (
@@ -56,6 +56,4 @@ class ResultTest(testtools.TestCase):
             ({'trigger': 'BACKUP', 'deploy_status_code': 0}, []),
             ({'trigger': 'BACKUP'}, [{'name': 'trigger'}]),
         ):
-            self.assertFalse(
-                ordering.cannot_be_result(details, outputs), details
-            )
+            assert not ordering.cannot_be_result(details, outputs), details

@@ -66,7 +66,7 @@ def test_each_day_says_what_has_run_and_what_comes_next():
     }
     assert 'Sun 2027-01-17 excluded' in '\n'.join(lines)
     assert '░ next, within' in lines[9]
-    assert '─ not started within' in lines[9]
+    assert '╌ not started within' in lines[9]
     assert lines[10] == 'Wed 2027-01-13 02:30 failed: 2 of 3 failed'
 
 
@@ -119,3 +119,13 @@ def test_a_week_without_times_says_so():
 def test_a_tick_that_may_still_start_is_not_given_up():
     chart = schedule_week.week('shop', 'nightly', NIGHTLY, [], TONIGHT + 60)
     assert chart.rows[3].bars[0].word == schedule_week.NEXT
+
+
+def test_a_time_without_a_run_is_red():
+    (line,) = [
+        each
+        for each in plain_text.draw(week(), 120)
+        if each.plain.startswith('Thu')
+    ]
+    assert {span.style for span in line.spans} >= {'red'}
+    assert 'class="bar skipped"' in svg.draw(week())

@@ -42,7 +42,7 @@ class SvgTest(testtools.TestCase):
     def test_it_needs_nothing_from_elsewhere(self):
         text = svg.page(base.stack(base.row('x', base.bar('A', 0, 1))))
         links = re.findall(r'https?://[^"\s]+|\bsrc=|\bhref=|@import', text)
-        self.assertEqual(['http://www.w3.org/2000/svg'], links)
+        assert links == ['http://www.w3.org/2000/svg']
 
     def test_names_and_reasons_are_text_only(self):
         bad = base.bar(ODD, 0, 1, 'failed', reason=ODD)
@@ -50,10 +50,10 @@ class SvgTest(testtools.TestCase):
             base.row(ODD, bad, what=ODD), stack=ODD, notes=(ODD,)
         )
         root = etree.fromstring(svg.draw(found))
-        self.assertEqual([], list(root.iter(f'{_SVG}script')))
+        assert list(root.iter(f'{_SVG}script')) == []
         shown = ' '.join(one.text or '' for one in root.iter())
-        self.assertIn('<script>alert("x")</script> & \\x1b\\x00\\u202e', shown)
-        self.assertNotIn('<script', svg.page(found))
+        assert '<script>alert("x")</script> & \\x1b\\x00\\u202e' in shown
+        assert '<script' not in svg.page(found)
 
     def test_reasons_and_notes_stand_below_in_lines_that_fit(self):
         why = 'exit code 7: ' + 'the disk is full, ' * 30
@@ -65,36 +65,29 @@ class SvgTest(testtools.TestCase):
             (float(one.get('y')), one.text) for one in root.iter(f'{_SVG}text')
         ]
         height = float(root.get('height'))
-        self.assertEqual([], [one for one in texts if one[0] > height])
+        assert [one for one in texts if one[0] > height] == []
         lines = [text for _, text in texts]
-        self.assertGreater(200, max(map(len, lines)))
+        assert max(map(len, lines)) < 200
         whole = ' '.join(lines)
-        self.assertIn(f'db BACKUP failed: {why}'.rstrip(), whole)
-        self.assertEqual(30, whole.count('there is no store,'))
+        assert f'db BACKUP failed: {why}'.rstrip() in whole
+        assert whole.count('there is no store,') == 30
 
     def test_a_row_is_told_in_words(self):
         root = drawn(
             base.row('db', base.bar('CREATE', 0, 90, reason='all well'))
         )
-        self.assertEqual('list', root.get('role'))
+        assert root.get('role') == 'list'
         title, description = (
             root.find(f"{_SVG}*[@id='{name}']").text
             for name in root.get('aria-labelledby').split()
         )
-        self.assertEqual('Timeline of stack shop CREATE_COMPLETE', title)
-        self.assertIn('1 complete', description)
+        assert title == 'Timeline of stack shop CREATE_COMPLETE'
+        assert '1 complete' in description
         (row,) = root.findall(f"{_SVG}g[@role='listitem']")
-        self.assertEqual(
+        assert row.get('aria-label') == (
             'deployment db: CREATE complete after 1 min 30 s, begun '
-            '2027-01-15 12:00:00 UTC. all well',
-            row.get('aria-label'),
+            '2027-01-15 12:00:00 UTC. all well'
         )
-
-    def test_a_bar_says_under_the_pointer_what_it_is(self):
-        root = drawn(base.row('db', base.bar('BACKUP', 0, 9, working_after=4)))
-        titles = [one.text for one in root.iter(f'{_SVG}title')]
-        (said,) = [one for one in titles if one.startswith('BACKUP')]
-        self.assertIn('reported by the server after 4 s', said)
 
     def test_waiting_and_work_are_two_parts_of_a_bar(self):
         root = drawn(
@@ -103,13 +96,14 @@ class SvgTest(testtools.TestCase):
         (waiting,), (running,) = boxes(root, 'waiting'), boxes(root, 'running')
         edge = float(waiting.get('x')) + float(waiting.get('width'))
         self.assertAlmostEqual(edge, float(running.get('x')), delta=0.2)
+        titles = [each.text for each in root.iter(f'{_SVG}title')]
+        (title,) = [each for each in titles if each.startswith('A ')]
+        assert 'reported by the server after 50 s' in title
 
-    def test_a_failure_is_told_by_a_pattern_too(self):
-        root = drawn(base.row('db', base.bar('A', 0, 9, 'failed')))
-        self.assertEqual(1, len(boxes(root, 'hatch')))
-        self.assertEqual(
-            [], boxes(drawn(base.row('db', base.bar('A', 0, 9))), 'hatch')
-        )
+    def test_a_failure_has_a_pattern(self):
+        for state, number in (('failed', 1), ('complete', 0)):
+            root = drawn(base.row('db', base.bar('A', 0, 9, state)))
+            assert len(boxes(root, 'hatch')) == number
 
     def test_a_name_is_whole_where_there_is_room(self):
         name = 'a_database_with_a_rather_long_resource_name_0123'
@@ -124,11 +118,11 @@ class SvgTest(testtools.TestCase):
             base.row('x' * 200, base.bar('CREATE', 0, 90)),
         )
         texts = [one.text for one in root.iter(f'{_SVG}text')]
-        self.assertIn(name, texts)
-        self.assertIn(f'nightly {workflow}', texts)
+        assert name in texts
+        assert f'nightly {workflow}' in texts
         # What is longer leaves the bars half of the picture.
         left = float(boxes(root, 'complete')[0].get('x'))
-        self.assertLess(left, 500)
+        assert left < 500
 
     def test_a_label_stands_beside_a_bar_that_is_too_short_for_it(self):
         short = base.bar('BACKUP', 0, 1)
@@ -138,18 +132,11 @@ class SvgTest(testtools.TestCase):
         ]
         bar = boxes(root, 'complete')[0]
         right = float(bar.get('x')) + float(bar.get('width'))
-        self.assertGreater(float(text.get('x')), right)
+        assert float(text.get('x')) > right
         after = base.bar('RESTART', 2, 98)
         root = drawn(base.row('db', short, after))
         texts = [one.text for one in root.iter(f'{_SVG}text')]
-        self.assertNotIn('BACKUP 1 s', texts)
-
-    def test_it_shrinks_on_a_narrow_screen(self):
-        page = svg.page(base.stack(base.row('x', base.bar('A', 0, 1))))
-        self.assertIn('name="viewport" content="width=device-width', page)
-        self.assertIn('max-width: 100%', page)
-        root = drawn(base.row('x', base.bar('A', 0, 1)))
-        self.assertEqual('1200', root.get('viewBox').split()[2])
+        assert 'BACKUP 1 s' not in texts
 
     def test_each_row_adds_to_the_height_and_none_is_outside(self):
         for count in (0, 1, 100):
@@ -160,11 +147,5 @@ class SvgTest(testtools.TestCase):
                 float(root.get(key)) for key in ('height', 'width')
             )
             for one in root.iter(f'{_SVG}text'):
-                self.assertTrue(0 < float(one.get('y')) < height)
-                self.assertTrue(0 < float(one.get('x')) < width)
-
-    def test_a_page_has_a_title_and_the_drawing(self):
-        found = svg.page(base.stack(stack='<b>'))
-        self.assertTrue(found.startswith('<!DOCTYPE html>\n<html lang="en">'))
-        self.assertIn('<title>Timeline of stack &lt;b&gt; ', found)
-        self.assertIn('<svg xmlns="http://www.w3.org/2000/svg"', found)
+                assert 0 < float(one.get('y')) < height
+                assert 0 < float(one.get('x')) < width
