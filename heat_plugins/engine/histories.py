@@ -163,7 +163,7 @@ def take_of_member(
     return False
 
 
-class Answers:
+class SignalHandler:
     """Settles a deployment by a signal that came through Heat's APIs."""
 
     def __init__(

@@ -84,24 +84,14 @@ def unquoted() -> abc.Iterator[None]:
         failure = exception.Error(str(unavailable(exc)))
         raise failure.with_traceback(exc.__traceback__) from None
     except Exception as exc:
-        _forget_causes(exc)
+        shown: BaseException | None = exc
+        while shown is not None:
+            if isinstance(shown.__context__, db_exception.DBError):
+                # The log then shows neither the cause nor the context.
+                shown.__cause__ = None
+            # Python lets no chain of contexts lead back to itself.
+            shown = shown.__context__
         raise
-
-
-def _forget_causes(exc: BaseException) -> None:
-    """Cut off errors of the database from what is logged with an error."""
-    shown: BaseException | None = exc
-    # Two may lead to each other.
-    seen: set[int] = set()
-    while shown is not None and id(shown) not in seen:
-        seen.add(id(shown))
-        cause = shown.__cause__
-        if cause is None and not shown.__suppress_context__:
-            cause = shown.__context__
-        if isinstance(cause, db_exception.DBError):
-            # That leaves no context to be shown, either.
-            shown.__cause__ = cause = None
-        shown = cause
 
 
 # What the other rooms of the database build on
@@ -279,6 +269,16 @@ def of_group(context: heat_types.Context, group_id: str) -> list[Dated]:
         )
         for row, config in select(context, query)
     ]
+
+
+def own_count(context: heat_types.Context) -> int:
+    """Return how many deployments the project has created."""
+    query = (
+        sqlalchemy.select(sqlalchemy.func.count())
+        .select_from(_Deployment)
+        .where(_is_of_project(context))
+    )
+    return int(select(context, query)[0][0])
 
 
 def servers_of(

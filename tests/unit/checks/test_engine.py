@@ -48,7 +48,7 @@ class WebhooksTest(testtools.TestCase):
 class ResourceTypesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.offer = registry.Offer(
+        self.offer = registry.LoadedTypes(
             classes={'OS::Test::A': Ours, 'OS::Test::B': Ours}, left_out={}
         )
         self.patch(registry, 'examine', lambda conf: self.offer)
@@ -84,7 +84,7 @@ class ResourceTypesTest(testtools.TestCase):
 
     def test_a_type_that_cannot_load_is_a_failure_with_its_reason(self):
         reason = registry.LoadError('it lacks a library')
-        self.offer = registry.Offer(
+        self.offer = registry.LoadedTypes(
             classes=self.offer.classes,
             left_out={('OS::Test::C', 'OS::Test::D'): reason},
         )

@@ -23,8 +23,8 @@ from oslo_utils import timeutils
 from heat_plugins import metrics
 from heat_plugins import tokens
 from heat_plugins.engine import rescue
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.database import scans
 from tests.unit import counted
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -55,7 +55,7 @@ class LookTest(heat_fixture.HeatTestCase):
         self.set_stack()
 
     def take_away(self, held):
-        return scans.change(
+        return resources.change(
             self.context,
             held,
             engine_id=None,
@@ -125,7 +125,7 @@ class LookTest(heat_fixture.HeatTestCase):
         self.held()
         stored = heat_fixture.new_context(trustor_user_id='owner')
         self.patch(type(self.stack), 'stored_context', lambda stack: stored)
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         stack, _found, _scope = rescue.load(held)
         self.assertEqual('owner', stack.context.user_id)
 
@@ -210,7 +210,7 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def test_of_several_that_see_a_dead_engine_one_goes_on(self):
         number = self.held()
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         self.assertTrue(self.take_away(held))
         self.assertFalse(self.take_away(held))
         row = db_api.resource_get(self.context, number)
@@ -220,7 +220,7 @@ class LookTest(heat_fixture.HeatTestCase):
     def taken(self, **values):
         """Take the resource from its engine, and tell nobody; its number."""
         number = self.held(**values)
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         self.assertTrue(self.take_away(held))
         return number
 
@@ -301,16 +301,16 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def test_who_goes_on_with_what_was_taken_lets_the_others_wait(self):
         self.taken()
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         self.assertTrue(self.take_away(held))
         self.assertFalse(self.take_away(held))
-        (again,) = scans.held(self.context)
+        (again,) = resources.held(self.context)
         self.assertEqual(held.reason, again.reason)
         self.assertNotEqual(held.key, again.key)
 
     def test_an_engine_that_goes_on_after_all_keeps_its_resource(self):
         self.held()
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         self.held(status='COMPLETE')
         self.assertFalse(self.take_away(held))
 
