@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the deployments of one root stack share in one engine process.
+"""The shared side of one root stack's deployments in one engine process.
 
 A hub has one context, with the stack's stored credentials, one connection to
 the object store, what signs URLs of the stack's container, and the watcher. It
@@ -96,7 +96,7 @@ class Cancellation:
         )
 
     def _look_if_due(self, context: heat_types.Context) -> None:
-        # Who comes while another one looks has that answer the next time.
+        # A caller that arrives during a poll gets its answer on the next call.
         if not self._looking.acquire(blocking=False):
             return
         try:
@@ -232,7 +232,7 @@ def waiting() -> tuple[int, float]:
 
 
 def forget(hub: 'Hub') -> None:
-    """Forget a hub whose root stack no longer has a deployment.
+    """Forget the hub of a root stack without deployments.
 
     The connections of a hub stay open for as long as it is kept.
     """
@@ -398,7 +398,7 @@ class Hub:
             self._empty_bin(is_last=True)
 
     def _empty_bin(self, *, is_last: bool) -> None:
-        """Delete what was taken, in a thread: nothing must wait for that.
+        """Delete the taken signals in a thread, so that no caller waits.
 
         What the end of the process leaves goes with the container.
         """

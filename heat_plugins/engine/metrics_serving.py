@@ -158,11 +158,8 @@ class Exporter:
                 multiprocess.mark_process_dead(
                     _owner(gauge), str(self._folder)
                 )
-        if not self._serves:
-            self._serves = self._serve()
-
-    def _serve(self) -> bool:
-        """Bind the port, and serve in a thread; say whether that worked."""
+        if self._serves:
+            return
         host, port = self._address
         registry = prometheus_client.CollectorRegistry()
         multiprocess.MultiProcessCollector(registry, str(self._folder))
@@ -178,6 +175,6 @@ class Exporter:
                     'to a free port and restart heat-engine',
                     {'port': port, 'host': host, 'error': foreign.brief(exc)},
                 )
-            return False
+            return
         LOG.info('Serving metrics at %s, port %s', host, port)
-        return True
+        self._serves = True

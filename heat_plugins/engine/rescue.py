@@ -74,7 +74,7 @@ REPORTING = 10
 
 
 class Rescuer:
-    """Scans for resources of dead engines, and remembers what it saw."""
+    """Scans for resources of dead engines, and remembers when it saw each."""
 
     def __init__(self) -> None:
         # When each was seen first, by `time.monotonic`.
@@ -120,7 +120,7 @@ class Rescuer:
                 return False
             if _has_just_begun(stack):
                 return False
-            resume = _go_on if held.has_begun else _begin
+            resume = _resume if held.has_begun else _begin
             is_resumed = resume(held, stack, loaded)
             metrics.count(metrics.RESCUED, 'resource', is_resumed)
             return is_resumed
@@ -192,7 +192,7 @@ def _has_just_begun(stack: parser.Stack) -> bool:
     return bool(0 <= age < _LOCKING)
 
 
-def _go_on(
+def _resume(
     held: resources.Held, stack: parser.Stack, loaded: resource.Resource
 ) -> bool:
     """Have a resource checked again, or fail it; False: no longer ours."""

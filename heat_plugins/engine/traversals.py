@@ -238,7 +238,7 @@ def _resource(
 
 
 def _is_done(row: Any, node: _Node, template_id: int) -> bool:
-    """Say whether an engine has done what a node is for.
+    """Say whether an engine has completed a node.
 
     :param row: of its resource; None if there is none.
     """

@@ -89,7 +89,7 @@ class Held:
 
     @property
     def key(self) -> Key:
-        """What tells it from itself after a change."""
+        """The identity of this state of the resource."""
         return self.id, self.version, self.stack_has_failed
 
 
@@ -155,7 +155,7 @@ def exists(resource: heat_types.Resource) -> bool:
 
 
 def datum(context: heat_types.Context, number: int, key: str) -> str | None:
-    """Return what a resource keeps by a key; None if it keeps nothing."""
+    """Return a datum of a resource by its key; None if there is none."""
     query = sqlalchemy.select(_Data.value).where(
         _Data.resource_id == number, _Data.key == key
     )
@@ -187,7 +187,7 @@ def replace_datum(
     before: str,
     after: str,
 ) -> bool:
-    """Write what a resource keeps unless another process has changed it."""
+    """Write a datum of a resource unless another process has changed it."""
     statement = replacing_datum(number, key, before, after)
     return rows.write(context, statement) == [1]
 
@@ -212,7 +212,7 @@ def active_data(
     key: str,
     numbers: abc.Collection[int] | None,
 ) -> abc.Iterable[Any]:
-    """Return what resources of all projects keep by a key.
+    """Return the data that resources of all projects keep by a key.
 
     Not of those that are suspended or deleted, or that others replace. Each
     with the ``number``, ``id`` and ``name`` of the resource, ``stack_id``,
@@ -355,7 +355,7 @@ def mark_replaced(
     number: int,
     server_id: str,
 ) -> None:
-    """Mark the deployments whose failed CREATE one repeats on its server.
+    """Mark failed deployments that another one replaces on its server.
 
     Their configs are withdrawn from it.
 
@@ -389,7 +389,7 @@ def mark_replaced(
 def replaced_users(
     context: heat_types.Context, stack_id: str, name: str, number: int
 ) -> dict[str, str | None]:
-    """Return the users of what a resource replaces, until it is gone.
+    """Return the users of the resources that one replaces, until they go.
 
     :param number: of the resource, in the database.
     :returns: by physical ID, the user that Heat has made for each; None if it
@@ -406,8 +406,10 @@ def replaced_users(
             _Resource.physical_resource_id.is_not(None),
         )
     )
-    found = rows.select(context, query)
-    return {row.physical_resource_id: row.value for row in found}
+    return {
+        row.physical_resource_id: row.value
+        for row in rows.select(context, query)
+    }
 
 
 def group_ids(
@@ -426,12 +428,12 @@ def group_ids(
         .outerjoin(_Data, is_former)
         .where(_Resource.stack_id == stack_id, _Resource.name == name)
     )
-    found = {each for row in rows.select(context, query) for each in row}
-    return set(filter(signal_names.is_group, found))
+    ids = {each for row in rows.select(context, query) for each in row}
+    return set(filter(signal_names.is_group, ids))
 
 
 def show_replaced(stack: parser.Stack, name: str, user_id: str) -> bool:
-    """Let a stack show the server of a user in place of what replaces it.
+    """Let a stack show the server of a user in place of its replacement.
 
     :param stack: is used for one answer to that user, no longer.
     :param name: of both resources.
@@ -576,7 +578,7 @@ def projects_with_users_in(
     users_project: str,
     projects: abc.Collection[str],
 ) -> set[str]:
-    """Return the projects with stacks whose users are of another project.
+    """Return the projects with stacks that have users in another project.
 
     :param users_project: that project; Heat makes the users of stacks there.
     :param projects: those that may be returned.
@@ -618,7 +620,7 @@ def load_stack(stack_id: str) -> parser.Stack:
 def traversals(
     context: heat_types.Context, stack_ids: abc.Collection[str]
 ) -> dict[str, Any]:
-    """Read what stacks do now; those that are gone are left out.
+    """Read the current actions of stacks that exist.
 
     :returns: rows by ID, with ``action``, ``status`` and
         ``current_traversal``: another one for each thing that a stack does.
@@ -745,12 +747,12 @@ def find_all(
                 put_url=kept.get((row.id, _PUT_URL)),
                 has_queue=(row.id, _QUEUE) in kept,
                 is_itself=row.uuid == row.physical_resource_id,
-                is_going=row.action == 'DELETE',
+                is_deleting=row.action == 'DELETE',
             )
         )
     return {
-        each: heat_values.Server(id=each, resources=tuple(stand))
-        for each, stand in resources.items()
+        each: heat_values.Server(id=each, resources=tuple(parts))
+        for each, parts in resources.items()
     }
 
 
@@ -774,7 +776,7 @@ def write_metadata(
     context: heat_types.Context,
     changed: abc.Collection[heat_values.ServerResource],
 ) -> set[int]:
-    """Write metadata, each over its version; return what was written.
+    """Write metadata over known versions; return the numbers written.
 
     Resources that an engine has locked, or that have another version now, are
     left as they are.
@@ -808,7 +810,7 @@ def versions(
 
 
 def held(context: heat_types.Context) -> list[Held]:
-    """Return what engines are working on, or were when they died.
+    """Return the resources that live or dead engines are working on.
 
     This includes what was taken from them and not checked again yet, and
     replacements that no engine has started.

@@ -195,7 +195,7 @@ def says(column: Any, token: tokens.Token) -> Any:
 def read(
     context: heat_types.Context, ids: abc.Collection[str]
 ) -> dict[str, watcher.WatchedRow]:
-    """Read the rows of deployments; what is not there is left out."""
+    """Read the rows of deployments that exist, by ID."""
     query = sqlalchemy.select(
         _Deployment.id,
         _Deployment.config_id,

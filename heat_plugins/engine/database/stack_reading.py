@@ -59,7 +59,7 @@ class OwnHeat:
 
 @contextlib.contextmanager
 def translated(what: str) -> abc.Iterator[None]:
-    """Say what a failure of Heat means to runs.
+    """Translate failures of Heat into errors of runs.
 
     :param what: Heat is asked to do.
     """
@@ -82,9 +82,9 @@ def translated(what: str) -> abc.Iterator[None]:
 
 
 class ProjectStacks(OwnHeat):
-    """What selects targets; see `stack_tree.Selecting`.
+    """Implements `stack_tree.Selecting` for one request.
 
-    It remembers what it has read, so it serves one request.
+    It remembers all that it has read.
 
     :param context: of the user who asks, and no administrator: it reads the
         stacks of that user's project alone.

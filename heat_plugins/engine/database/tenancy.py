@@ -40,12 +40,12 @@ def own_deployment(get: _Function) -> _Function:
     """Let a project read its own deployments alone."""
 
     def get_own(context: heat_types.Context, deployment_id: str) -> Any:
-        found = get(context, deployment_id)
-        if context is not None and not _own(context, [found]):
+        deployment = get(context, deployment_id)
+        if context is not None and not _own(context, [deployment]):
             raise exception.NotFound(
                 _('Deployment with id %s not found') % deployment_id
             )
-        return found
+        return deployment
 
     return get_own
 

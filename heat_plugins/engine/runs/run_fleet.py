@@ -825,7 +825,7 @@ def _staying(
     found: heat_values.Server,
 ) -> list[heat_values.ServerResource]:
     """Return the resources of a physical ID that Heat does not delete."""
-    return [each for each in found.resources if not each.is_going]
+    return [each for each in found.resources if not each.is_deleting]
 
 
 def _roots(known: _Found, physical_id: str) -> set[str]:
@@ -835,6 +835,6 @@ def _roots(known: _Found, physical_id: str) -> set[str]:
 
 def _closed(member: run_records.RunTarget, known: _Found) -> str | None:
     server = known[member.server_id]
-    if server.resources and all(each.is_going for each in server.resources):
+    if server.resources and all(each.is_deleting for each in server.resources):
         return f'Server {member.server_id} is being deleted'
     return servers.refusal(server, member.stack_id)

@@ -63,15 +63,14 @@ class PatchTest(testtools.TestCase):
             patch().install()
         self.assertEqual([1], self.add())
 
-    def test_what_heat_has_no_longer_is_left_out(self):
-        for name in ('Owned.Group.new', 'Gone.add', 'Owned.Gone.add'):
-            self.assertRaises(patches.Unfit, patch(function=name).install)
-        self.assertRaises(patches.Unfit, patch(module='heat.gone').install)
-
-    def test_a_function_that_has_changed_is_left_out(self):
-        changed = patch(parameters=('self', 'callback'))
-        error = self.assertRaises(patches.Unfit, changed.install)
-        self.assertIn('(self, func)', str(error))
+    def test_what_heat_has_no_longer_or_has_changed_is_left_out(self):
+        for values in (
+            {'function': 'Owned.Group.new'},
+            {'function': 'Gone.add'},
+            {'module': 'heat.gone'},
+            {'parameters': ('self', 'callback')},
+        ):
+            self.assertRaises(patches.Unfit, patch(**values).install)
         self.assertEqual(1, self.add())
 
     def test_each_of_ours_fits_this_heat(self):
@@ -118,13 +117,6 @@ class InstallTest(testtools.TestCase):
             del sys.modules['heat.engine.service']
             self.install(patch())
         self.assertEqual(1, Owned.Group().add(1))
-
-    def test_a_patch_is_found_by_its_name(self):
-        self.assertTrue(
-            patches.is_fit('heat.engine.sync_point._str_unpack_tuple')
-        )
-        self.patch(patches, 'PATCHES', [patch(parameters=('other',))])
-        self.assertFalse(patches.is_fit(f'{__name__}.Owned.Group.add'))
 
 
 class HeatTest(testtools.TestCase):
@@ -203,27 +195,6 @@ class OverrideTest(testtools.TestCase):
             if name.endswith('_convergence')
         }
         self.assertEqual(patches.LOOPS.keys(), ours)
-
-    def test_one_that_takes_less_is_noticed(self):
-        def heats(self, context, timeout=None): ...
-
-        for ours in (
-            lambda self: None,
-            lambda self, context: None,
-            lambda self, context, timeout, more: None,
-        ):
-            self.assertFalse(
-                _accepts(inspect.signature(ours), inspect.signature(heats))
-            )
-        for ours in (
-            heats,
-            lambda self, other, pause=None: None,
-            lambda self, *args, **kwargs: None,
-            lambda self, context, *args, **kwargs: None,
-        ):
-            self.assertTrue(
-                _accepts(inspect.signature(ours), inspect.signature(heats))
-            )
 
 
 def _overridden(served):
