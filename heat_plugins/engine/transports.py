@@ -426,7 +426,7 @@ def check(deployment: heat_types.Resource, servers: str) -> None:
         if given.get('software_config_transport') != 'POLL_TEMP_URL':
             continue
         # An update continues with what former releases have created.
-        lacking = lacks_store(deployment)
+        lacking = lacks(deployment, TempURLPoll.name)
         if lacking and not resources.exists(deployment):
             raise heat_types.invalid(
                 deployment,
@@ -461,11 +461,6 @@ def refusal_of_runs(resource: Any) -> str | None:
         'Servers cannot send the results of runs; ask an operator to add one '
         f'of these services. {wording.no_service(*wording.RESULTS)}'
     )
-
-
-def lacks_store(resource: Any) -> str | None:
-    """Return that this cloud has no object store; None if nothing is known."""
-    return lacks(resource, TempURLPoll.name)
 
 
 def container_in_use(deployment: heat_types.Resource, container: str) -> bool:

@@ -512,7 +512,27 @@ def write_deliveries(
     )
     new = []
     for each, project_id in made:
-        values = {'tenant': project_id} | _values(each)
+        # The state of an action that begins, as Heat's own class has it.
+        status, reason = (
+            heat_values.COMPLETE,
+            _('Not waiting for outputs signal'),
+        )
+        if each.is_signalled:
+            status, reason = (
+                heat_values.IN_PROGRESS,
+                _('Deploy data available'),
+            )
+        values = {
+            'tenant': project_id,
+            'config_id': each.config_id,
+            'server_id': each.server_id,
+            'action': each.action,
+            'input_values': each.input_values or {},
+            'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
+            'status': status,
+            'status_reason': each.reason or reason,
+            'stack_user_project_id': each.reading_project,
+        }
         if each.deployment_id not in former:
             new.append({'id': each.deployment_id, 'created_at': now} | values)
             continue
@@ -567,23 +587,6 @@ def _content(draft: heat_values.DerivedConfig) -> dict[str, Any]:
             rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
             rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
         },
-    }
-
-
-def _values(made: deliveries.Delivery) -> dict[str, Any]:
-    """Return the state of an action that begins, as Heat's own class does."""
-    status, reason = heat_values.COMPLETE, _('Not waiting for outputs signal')
-    if made.is_signalled:
-        status, reason = heat_values.IN_PROGRESS, _('Deploy data available')
-    return {
-        'config_id': made.config_id,
-        'server_id': made.server_id,
-        'action': made.action,
-        'input_values': made.input_values or {},
-        'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
-        'status': status,
-        'status_reason': made.reason or reason,
-        'stack_user_project_id': made.reading_project,
     }
 
 

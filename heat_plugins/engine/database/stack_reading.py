@@ -132,13 +132,8 @@ class ProjectStacks(OwnHeat):
     def resources(
         self, stack: heat_values.Stack
     ) -> list[heat_values.Resource]:
-        if stack.id not in self._resources:
-            self._resources[stack.id] = self._read_resources(stack)
-        return self._resources[stack.id]
-
-    def _read_resources(
-        self, stack: heat_values.Stack
-    ) -> list[heat_values.Resource]:
+        if stack.id in self._resources:
+            return self._resources[stack.id]
         with translated(f'list the resources of {stack.name}'):
             listed = {
                 (row.stack_id, row.name): row
@@ -151,11 +146,13 @@ class ProjectStacks(OwnHeat):
             }
             stack_ids = {row.stack_id for row in listed.values()}
             self._read_stacks(stack_ids | physical_ids)
-            self._read_types(
-                {row.current_template_id for row in listed.values()}
-            )
+            # Those of resources that are not those of stacks.
+            numbers = {row.current_template_id for row in listed.values()}
+            missing = numbers - self._types.keys() - {None}
+            for row in resources.templates(self._context, missing):
+                self._types[row.id] = _types_of(row.template or {})
             self._remember(rows.visible(self._context, physical_ids).values())
-        return [
+        self._resources[stack.id] = [
             heat_values.Resource(
                 name=row.name,
                 type=kind,
@@ -170,6 +167,7 @@ class ProjectStacks(OwnHeat):
             if row.stack_id in self._stacks
             and (kind := self._type(row)) is not None
         ]
+        return self._resources[stack.id]
 
     def attribute(self, resource: heat_values.Resource, name: str) -> Any:
         with translated(f'read resource {resource.name}'):
@@ -232,12 +230,6 @@ class ProjectStacks(OwnHeat):
                 parent=row.owner_id,
                 parameters=_parameters(template, row.environment or {}),
             )
-
-    def _read_types(self, template_ids: abc.Collection[int | None]) -> None:
-        """Read the templates of resources that are not those of stacks."""
-        missing = {each for each in template_ids if each} - self._types.keys()
-        for row in resources.templates(self._context, missing):
-            self._types[row.id] = _types_of(row.template or {})
 
     def _type(self, row: Any) -> str | None:
         """Return the type of a resource; None if its template lacks it."""

@@ -2,7 +2,6 @@
 """What the deployments of one root stack share."""
 
 from concurrent import futures
-import datetime
 import threading
 
 from heat.common import crypt
@@ -80,13 +79,6 @@ class CredentialsTest(Case):
 
         self.patch(self.stack, 'stored_context', stored_context)
 
-    def test_they_are_taken_once(self):
-        hub = self.hub()
-        hub.signing.signer()
-        hub.names(())
-        self.hub().signing.signer()
-        self.assertEqual(1, len(self.made))
-
     def test_they_are_those_that_the_stack_has_by_now(self):
         seen = []
         self.patch(
@@ -111,14 +103,15 @@ class CredentialsTest(Case):
         self.assertEqual(1, len(self.made))
         self.assertEqual(1, len(self.swift.seen))
 
-    def test_other_errors_say_nothing_about_them(self):
+    def test_they_are_taken_once_as_other_errors_say_nothing_of_them(self):
         hub = self.hub()
         hub.signing.signer()
         self.swift.fail(1, 503)
         self.assertRaises(
             errors.Unavailable, hub.call, self.stack, lambda: hub.names(())
         )
-        hub.adopt(self.stack)
+        hub.names(())
+        self.hub().signing.signer()
         self.assertEqual(1, len(self.made))
 
 
@@ -205,17 +198,6 @@ class SlowStoreTest(Case):
         self.answer.set()
         self.assertEqual([], listing.result(10))
 
-    def test_all_who_need_a_url_meanwhile_share_the_attempt(self):
-        hub = self.hub()
-        making = [self.hanging(hub.signing.signer)]
-        making += [self.begin(hub.signing.signer) for _ in range(5)]
-        until(lambda: _sharing(hub) == 5)
-        self.swift.fail(1, 503)
-        self.answer.set()
-        for each in making:
-            self.assertRaises(errors.Unavailable, each.result, 10)
-        self.assertEqual(1, len(self.swift.seen))
-
     def test_a_signer_made_while_the_container_goes_is_not_kept(self):
         hub = self.hub()
         making = self.hanging(hub.signing.signer)
@@ -226,19 +208,6 @@ class SlowStoreTest(Case):
         hub.store.delete_container(hub.container)
         hub.signing.signer()
         self.assertEqual([hub.container], self.containers())
-
-
-def _sharing(hub):
-    """Return how many share an attempt to make a signer."""
-    return len(hub.signing._signer_attempt._future._condition._waiters)
-
-
-def until(true):
-    """Wait until a function of what threads do returns something true."""
-    deadline = datetime.datetime.now() + datetime.timedelta(seconds=30)
-    while not true():
-        assert datetime.datetime.now() < deadline
-        threading.Event().wait(0.01)
 
 
 class SignerTest(Case):

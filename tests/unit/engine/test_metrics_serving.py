@@ -138,19 +138,14 @@ class SeveralProcessesTest(testtools.TestCase):
 
         until(is_shown)
 
-    def test_one_serves_the_sums_of_all(self):
-        self.worker(2)
-        self.worker(3)
-        self.shows(complete=5, waiting=5, oldest=30, requests=2)
-
-    def test_when_it_dies_another_one_serves_and_sums_stay(self):
+    def test_one_serves_the_sums_of_all_and_when_it_dies_another_one(self):
         first = self.worker(2)
         self.shows(complete=2)
         self.worker(3)
-        self.shows(complete=5, waiting=5)
+        self.shows(complete=5, waiting=5, oldest=30, requests=2)
         first.send_signal(signal.SIGKILL)
         first.wait()
-        # What the dead one has waited for, it no longer does.
+        # The sums stay; the dead one no longer waits.
         self.shows(complete=5, waiting=3, oldest=30, requests=2)
 
     def test_a_new_start_counts_from_zero(self):
@@ -179,12 +174,6 @@ class SeveralProcessesTest(testtools.TestCase):
             for value in metric.values:
                 label = f'{{{metric.label}="{value}"}}' if value else ''
                 self.assertIn(f'{name}{label}', shown)
-
-    def test_a_silent_client_holds_up_no_other(self):
-        self.worker(1)
-        self.shows(complete=1)
-        with socket.create_connection(('127.0.0.1', self.port)):
-            self.shows(complete=1)
 
     def test_one_warning_says_that_another_service_has_the_port(self):
         log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))

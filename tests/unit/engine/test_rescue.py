@@ -524,30 +524,26 @@ class ReportTest(heat_fixture.HeatTestCase):
         super().setUp()
         cfg.CONF.set_override('rescue_interval', 30, 'heat_plugins')
         self.addCleanup(cfg.CONF.clear_override, 'periodic_interval')
-        self.engine = service.EngineService('host', 'engine')
-        self.engine.engine_id = 'engine-1'
 
-    def status_after(self, seconds):
-        """Return what Heat says of the engine so long after its report."""
+    def test_heat_holds_an_engine_dead_after_two_of_its_reports(self):
         rescue.report_often()
-        self.engine.service_manage_report()
+        engine = service.EngineService('host', 'engine')
+        engine.engine_id = 'engine-1'
+        engine.service_manage_report()
         row = service_objects.Service.get_by_id(
-            context.get_admin_context(), self.engine.service_id
+            context.get_admin_context(), engine.service_id
         )
-        later = row.updated_at + datetime.timedelta(seconds=seconds)
-        self.patch(service_utils.timeutils, 'utcnow', lambda: later)
-        return service_utils.format_service(row)['status']
+        for seconds, status in ((19, 'up'), (21, 'down')):
+            later = row.updated_at + datetime.timedelta(seconds=seconds)
+            self.patch(
+                service_utils.timeutils, 'utcnow', lambda now=later: now
+            )
+            found = service_utils.format_service(row)['status']
+            self.assertEqual(status, found)
 
-    def test_heat_too_holds_an_engine_dead_after_its_first_two_reports(self):
-        self.assertEqual('up', self.status_after(19))
-
-    def test_an_engine_that_died_after_its_first_report_is_down_soon(self):
-        self.assertEqual('down', self.status_after(21))
-
-    def test_an_operator_may_have_it_report_more_often(self):
-        cfg.CONF.set_override('periodic_interval', 5)
-        self.assertEqual('down', self.status_after(11))
-
-    def test_it_does_not_where_nothing_is_resumed(self):
-        cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
-        self.assertEqual('up', self.status_after(119))
+    def test_an_engine_reports_often_where_deployments_are_resumed(self):
+        for scans, own, expected in ((30, 60, 10), (30, 5, 5), (0, 60, 60)):
+            cfg.CONF.set_override('rescue_interval', scans, 'heat_plugins')
+            cfg.CONF.set_override('periodic_interval', own)
+            rescue.report_often()
+            self.assertEqual(expected, cfg.CONF.periodic_interval)
