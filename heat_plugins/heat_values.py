@@ -183,7 +183,7 @@ class ServerResource:
     :ivar has_queue: whether its server gets configs through Zaqar.
     :ivar is_itself: whether the id is the resource's own, which only
         Heat knows: that of an OS::Heat::DeployedServer.
-    :ivar is_going: whether Heat deletes the server.
+    :ivar is_deleting: whether Heat deletes the server.
     """
 
     name: str
@@ -196,7 +196,7 @@ class ServerResource:
     put_url: str | None = dataclasses.field(default=None, repr=False)
     has_queue: bool = False
     is_itself: bool = False
-    is_going: bool = False
+    is_deleting: bool = False
 
     @property
     def next_version(self) -> int:

@@ -45,7 +45,7 @@ class LoadError(Exception):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Offer:
+class LoadedTypes:
     """Resource classes for Heat, and the types that are left to it.
 
     :ivar classes: a class for each resource type that can be served.
@@ -74,7 +74,7 @@ def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
     return offer.classes
 
 
-def examine(conf: cfg.ConfigOpts) -> Offer:
+def examine(conf: cfg.ConfigOpts) -> LoadedTypes:
     """Load the resource classes; return them, and why others are left out."""
     config.register_opts(conf)
     disabled = frozenset(conf.heat_plugins.disabled_resource_types)
@@ -100,7 +100,7 @@ def examine(conf: cfg.ConfigOpts) -> Offer:
             }
         except LoadError as exc:
             left_out[tuple(sorted(bundle))] = exc
-    return Offer(classes=classes, left_out=left_out)
+    return LoadedTypes(classes=classes, left_out=left_out)
 
 
 def release() -> int:

@@ -177,9 +177,9 @@ def _check_without_token(
     """Ask Keystone as such a heat-api-cfn does, about no signature."""
     url = cloud.reach(session, 'keystone').filter('identity')
     try:
-        found = session.get_endpoint(**url) or ''
+        endpoint = session.get_endpoint(**url) or ''
         answer = session.post(
-            f'{found.rstrip("/").removesuffix("/v3")}/v3/ec2tokens',
+            f'{endpoint.rstrip("/").removesuffix("/v3")}/v3/ec2tokens',
             json={},
             authenticated=False,
             raise_exc=False,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all checks use: their report, credentials and endpoints."""
+"""The report, the credentials and the endpoints of all checks."""
 
 from collections import abc
 import functools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What heat-engine loads, signs with and holds: types, a secret, threads.
+"""Checks of heat-engine: its types, secret, threads, tables and policy.
 
 A resource in progress holds one thread of heat-engine, and a deployment is in
 progress until its server answers. When no thread is free, further requests
@@ -17,7 +17,6 @@ from heat.common import exception
 from heat.common import policy as heat_policy
 from heat.db import api as db_api
 from heat.engine import clients
-from heat.engine import environment
 from heat.engine import resources as heat_resources
 from heat.engine import service
 from oslo_concurrency import processutils
@@ -219,7 +218,7 @@ def runs_of_former_release(report: cloud.CheckReport) -> None:
     context = heat_context.get_admin_context()
     try:
         has_tables = run_tables.is_ready(db_api.get_engine())
-        found = run_tables.read(context, has_tables=has_tables)
+        former = run_tables.read(context, has_tables=has_tables)
     except Exception as exc:
         # The database's message may quote its password.
         report.warn(
@@ -227,22 +226,23 @@ def runs_of_former_release(report: cloud.CheckReport) -> None:
             f'{type(exc).__name__}.'
         )
         return
-    if found.running:
-        number = sum(found.running.values())
+    if former.running:
+        number = sum(former.running.values())
         report.warn(
             'Runs of a former release have not ended on '
             f'{wording.counted(number, "server")} of projects '
-            f'{bounds.listed(found.running)}. Let them end before you upgrade '
-            'heat-engine: this release neither continues nor shows them.'
+            f'{bounds.listed(former.running)}. Let them end before you '
+            'upgrade heat-engine: this release neither continues nor shows '
+            'them.'
         )
-    if found.registered:
+    if former.registered:
         report.good(
             'The containers heat-plugins-operations of these projects hold '
             'old records, which nothing reads; delete them: '
-            f'{bounds.listed(found.registered)}. So do the containers of '
+            f'{bounds.listed(former.registered)}. So do the containers of '
             'stacks, in objects below runs/; these go with their stacks.'
         )
-    if not found.running and not found.registered:
+    if not former.running and not former.registered:
         report.good('A former release has left no run.')
 
 
@@ -348,8 +348,24 @@ def resource_types(report: cloud.CheckReport) -> None:
             f'with {type(exc).__name__}: {exc}'
         )
         return
-    _report_origins(report, origins)
-    _report_left_out(report, offer.left_out)
+    if ours := origins.pop(None, None):
+        report.good(f'heat-plugins serves {len(ours)} resource types.')
+        for origin, names in origins.items():
+            report.fail(
+                f'{", ".join(names)}: served by {origin}, not by '
+                'heat-plugins; check plugin_dirs, and the files in '
+                'environment_dir.'
+            )
+    else:
+        report.fail(
+            'heat-engine does not load heat-plugins: plugin_dirs in the '
+            '[DEFAULT] section of heat.conf must name its directory; "python '
+            '-m heat_plugins" prints the line.'
+        )
+    disabled = cfg.CONF.heat_plugins.disabled_resource_types
+    for types, reason in offer.left_out.items():
+        say = report.warn if set(types) & set(disabled) else report.fail
+        say(f'{", ".join(types)}: left to Heat, because {reason}.')
     # Heat asks stevedore's manager for a client by its name.
     known = clients._mgr.names()  # noqa: SLF001
     missing = sorted(set(CLIENTS) - set(known))
@@ -387,55 +403,19 @@ def _origins(
     classes: abc.Mapping[str, type],
 ) -> dict[str | None, list[str]]:
     """Return our types by their server: None for this package, else a name."""
-    served = heat_resources.global_env().registry
+    known = heat_resources.global_env().registry
     origins: dict[str | None, list[str]] = {}
     for name, ours in sorted(classes.items()):
-        origins.setdefault(_origin(served, name, ours), []).append(name)
+        try:
+            served = known.get_resource_info(name).value
+        except exception.EntityNotFound:
+            served = 'no plugin'
+        origin = None
+        if served is not ours:
+            # Where it is no class, it is the name of a template.
+            origin = getattr(served, '__module__', None) or str(served)
+        origins.setdefault(origin, []).append(name)
     return origins
-
-
-def _origin(
-    served: environment.ResourceRegistry, name: str, ours: type
-) -> str | None:
-    try:
-        origin = served.get_resource_info(name).value
-    except exception.EntityNotFound:
-        return 'no plugin'
-    if origin is ours:
-        return None
-    # Otherwise it is the name of a template.
-    return origin.__module__ if isinstance(origin, type) else str(origin)
-
-
-def _report_origins(
-    report: cloud.CheckReport,
-    origins: abc.Mapping[str | None, abc.Sequence[str]],
-) -> None:
-    ours = origins.get(None, ())
-    others = {name: types for name, types in origins.items() if name}
-    if not ours:
-        report.fail(
-            'heat-engine does not load heat-plugins: plugin_dirs in the '
-            '[DEFAULT] section of heat.conf must name its directory; "python '
-            '-m heat_plugins" prints the line.'
-        )
-        return
-    report.good(f'heat-plugins serves {len(ours)} resource types.')
-    for origin, types in others.items():
-        report.fail(
-            f'{", ".join(types)}: served by {origin}, not by heat-plugins; '
-            'check plugin_dirs, and the files in environment_dir.'
-        )
-
-
-def _report_left_out(
-    report: cloud.CheckReport,
-    left_out: abc.Mapping[tuple[str, ...], registry.LoadError],
-) -> None:
-    disabled = cfg.CONF.heat_plugins.disabled_resource_types
-    for types, reason in left_out.items():
-        say = report.warn if set(types) & set(disabled) else report.fail
-        say(f'{", ".join(types)}: left to Heat, because {reason}.')
 
 
 @cloud.reported

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What works on this cloud: the first table of ``heat-plugins-status``.
+"""The features of this cloud: the first table of ``heat-plugins-status``.
 
 A feature stands on parts of the cloud, such as its object store. Each part is
 checked once, by the code of the check that reports on it in full. A feature
@@ -97,23 +97,6 @@ def _mistral(
     return FeaturePart(check=check)
 
 
-def _check_store(
-    report: cloud.CheckReport, session: ks_session.Session
-) -> None:
-    object_store.check_temp_urls(
-        report, object_store.connect(session), absent=report.lacks
-    )
-
-
-def _check_triggers(
-    report: cloud.CheckReport,
-    client: mistral.Client,
-    session: ks_session.Session,
-) -> None:
-    mistral.check_trust(report, session)
-    mistral.check_cron_triggers(report, client)
-
-
 def _check_preinstalled(
     report: cloud.CheckReport,
     client: mistral.Client,
@@ -143,12 +126,21 @@ _PARTS = {
         begins_alone=True,
         asks=False,
     ),
-    'object_store': FeaturePart(check=_check_store),
+    'object_store': FeaturePart(
+        check=lambda report, session: object_store.check_temp_urls(
+            report, object_store.connect(session), absent=report.lacks
+        )
+    ),
     'cfn': _transport(heat_values.CFN_SIGNAL),
     'heat': _transport('HEAT_SIGNAL'),
     'zaqar': _transport('ZAQAR_SIGNAL'),
     'mistral_answers': _mistral(),
-    'triggers_fire': _mistral(_check_triggers),
+    'triggers_fire': _mistral(
+        lambda report, client, session: mistral.check_trust(report, session),
+        lambda report, client, session: mistral.check_cron_triggers(
+            report, client
+        ),
+    ),
     'preinstalled': _mistral(_check_preinstalled),
 }
 
@@ -200,12 +192,12 @@ def report(
 
 
 def _feature(name: str, parts: abc.Sequence[cloud.CheckReport]) -> Feature:
+    """Return a feature with the first failure of its parts, or doubt."""
     for part in parts:
         if part.failures:
             reason = ' '.join(part.failures)
             return Feature(name=name, works=False, reason=reason)
-    for part in parts:
-        if part.doubts:
-            reason = ' '.join(part.doubts)
-            return Feature(name=name, works=None, reason=reason)
+    doubts = next((part.doubts for part in parts if part.doubts), None)
+    if doubts:
+        return Feature(name=name, works=None, reason=' '.join(doubts))
     return Feature(name=name, works=True)

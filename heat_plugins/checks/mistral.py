@@ -121,11 +121,17 @@ def check_cron_triggers(report: cloud.CheckReport, client: Client) -> None:
         )
         return
     due = triggers.time(rows[0].get('next_execution_time')) if rows else None
-    if due is None:
+    if answer is None or due is None:
         report.unsure(
             'Cannot check whether cron triggers fire, because there are none.'
         )
-    elif reason := triggers.none_fires(rows[0], _time_of(answer)):
+        return
+    now = triggers.now()
+    with contextlib.suppress(ValueError):
+        # By Mistral's clock, in UTC, as it writes times.
+        date = utils.parsedate_to_datetime(answer.headers.get('date', ''))
+        now = date.astimezone(datetime.UTC).replace(tzinfo=None)
+    if reason := triggers.none_fires(rows[0], now):
         report.fail(f'{reason}.')
     else:
         report.good('No cron trigger is overdue.')
@@ -146,16 +152,6 @@ def _first_due(client: Client) -> requests.Response | None:
             mistral_api.check(answer)
             return answer
     return None
-
-
-def _time_of(answer: requests.Response | None) -> datetime.datetime:
-    """Return the time by Mistral's clock, in UTC, as it writes times."""
-    date = '' if answer is None else answer.headers.get('date', '')
-    try:
-        time = utils.parsedate_to_datetime(date)
-    except ValueError:
-        return triggers.now()
-    return time.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def check_trust(

@@ -66,7 +66,16 @@ def check_temp_urls(
         try:
             _use(report, transport, store, container)
         finally:
-            _clean_up(report, store, container)
+            try:
+                with contextlib.suppress(errors.NoObject):
+                    for entry in store.list_objects(container, ''):
+                        store.delete_object(container, entry.name)
+                    store.delete_container(container)
+            except errors.ServiceError as exc:
+                report.warn(
+                    f'Cannot delete container {container} of this check; you '
+                    f'can delete it: {exc}.'
+                )
     except errors.NoObjectStore:
         absent(swift.SERVICE_TYPE)
     except errors.ServiceError as exc:
@@ -158,20 +167,8 @@ def _use(
         f'A TempURL works, signed with {signer.digest} and the key of the '
         f'{signer.kind}.'
     )
-    _check_copies(report, transport, signer, name)
-
-
-def _check_copies(
-    report: cloud.CheckReport,
-    transport: wire.Transport,
-    signer: keys.Signer,
-    name: str,
-) -> None:
-    """Warn if the holder of a TempURL can copy another object there.
-
-    Ceph's gateway permits that for all objects of the account, as did Swift
-    before it refused the header.
-    """
+    # Ceph's gateway lets the holder of a TempURL copy all objects of the
+    # account there, as did Swift before it refused the header.
     answer = transport.send(
         wire.Request(
             method='PUT',
@@ -187,19 +184,4 @@ def _check_copies(
             'of its result, as the object store accepts the header '
             'X-Copy-From with a TempURL. Let a proxy in front of it refuse '
             'such requests; see "Ceph RGW" in the page on the threat model.'
-        )
-
-
-def _clean_up(
-    report: cloud.CheckReport, store: stores.ObjectStore, container: str
-) -> None:
-    try:
-        with contextlib.suppress(errors.NoObject):
-            for entry in store.list_objects(container, ''):
-                store.delete_object(container, entry.name)
-            store.delete_container(container)
-    except errors.ServiceError as exc:
-        report.warn(
-            f'Cannot delete container {container} of this check; you can '
-            f'delete it: {exc}.'
         )

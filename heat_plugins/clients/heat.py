@@ -27,8 +27,8 @@ PAGE = 500
 class Heat:
     """A client of Heat, for the protocols of runs and timelines.
 
-    They are `stack_tree.Orchestration` and `chart_reading.StackHistory`;
-    `heat_plans.PlanStacks` has what plans and validations need as well.
+    They use `stack_tree.Orchestration`; `heat_plans.PlanStacks` has what plans
+    and validations need as well.
     """
 
     def __init__(self, cloud: rest.Cloud) -> None:

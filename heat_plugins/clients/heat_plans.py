@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plans and validations need of Heat's REST API."""
+"""Heat's REST API for plans and validations."""
 
 from collections import abc
 import contextlib
@@ -203,7 +203,7 @@ def lineage(
 def changes(
     answer: abc.Mapping[str, abc.Iterable[Any]],
 ) -> dict[str, tuple[str, ...]]:
-    """Return the names of resources by what an update does to them."""
+    """Return the names of resources by their change in an update."""
     return {
         kind: tuple(
             sorted(str(target['resource_name']) for target in answer[kind])

@@ -4,7 +4,6 @@
 from heat.common import config
 from heat.engine.clients import client_plugin
 
-from heat_plugins import errors
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import stores
@@ -34,19 +33,3 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
                 tls=tls,
             )
         )
-
-    def is_client_exception(self, ex: BaseException) -> bool:
-        """Say whether it is one of the errors of `stores.ObjectStore`."""
-        return isinstance(ex, errors.ServiceError)
-
-    def is_not_found(self, ex: BaseException) -> bool:
-        """Say whether there is no such container or object."""
-        return isinstance(ex, errors.NoObject)
-
-    def is_conflict(self, ex: BaseException) -> bool:
-        """Say whether a container holds objects or has another owner."""
-        return isinstance(ex, errors.Conflict)
-
-    def is_over_limit(self, ex: BaseException) -> bool:
-        """Say whether an error is about size, quota or rate."""
-        return isinstance(ex, errors.ServiceError) and ex.status in (413, 429)

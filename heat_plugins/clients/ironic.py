@@ -96,15 +96,10 @@ class BaremetalAPI:
             prefix = '' if endpoint.endswith('/v1') else '/v1'
             return self._rest.call(method, f'{prefix}{path}', what, json=body)
         except errors.ServiceError as exc:
-            _judge(exc)
+            message = str(exc)
+            if exc.status == 409 and 'locked' in message:
+                # It answers 409 also for an object that exists already.
+                raise errors.NodeLocked(message, exc.status) from exc
+            if type(exc) is errors.ServiceError and (exc.status or 0) >= 400:
+                raise errors.Refused(message) from exc
             raise
-
-
-def _judge(exc: errors.ServiceError) -> None:
-    """Raise the error that Ironic means, where the status does not tell."""
-    message = str(exc)
-    if exc.status == 409 and 'locked' in message:
-        # It answers 409 also for an object that exists already.
-        raise errors.NodeLocked(message, exc.status) from exc
-    if type(exc) is errors.ServiceError and (exc.status or 0) >= 400:
-        raise errors.Refused(message) from exc

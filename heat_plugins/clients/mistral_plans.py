@@ -41,7 +41,8 @@ class MistralRegistry:
 
     def get(self, name: str) -> plan_claims.Record | None:
         """See `plan_claims.Registry.get`."""
-        own = [row for row in self._named(name) if self._is_own(row)]
+        rows = self._rows(name=f'eq:{name}')
+        own = [row for row in rows if self._is_own(row)]
         return _record(own[0]) if own else None
 
     def find(self) -> list[plan_claims.Record]:
@@ -58,7 +59,7 @@ class MistralRegistry:
         :raises errors.ServiceError: another project has made an environment
             of that name public; Mistral would delete that one, too.
         """
-        rows = list(self._named(name))
+        rows = list(self._rows(name=f'eq:{name}'))
         if not all(self._is_own(row) for row in rows):
             raise errors.ServiceError(
                 f'Another project has a public environment {name} in '
@@ -74,9 +75,6 @@ class MistralRegistry:
         except errors.NotFound:
             return False
         return True
-
-    def _named(self, name: str) -> abc.Iterator[dict[str, Any]]:
-        return self._rows(name=f'eq:{name}')
 
     def _rows(self, **query: str) -> abc.Iterator[dict[str, Any]]:
         rows = mistral_api.each(

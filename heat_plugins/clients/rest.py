@@ -8,6 +8,7 @@ passwords of BMCs.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import json
 from typing import Any
@@ -97,10 +98,6 @@ TIMEOUT = 60.0
 DEPTH = 200
 
 
-def _of_heat(answer: Any) -> tuple[Any, str]:
-    return answer['error']['message'], str(answer['error'].get('type') or '')
-
-
 def _of_ironic(answer: Any) -> tuple[Any, str]:
     error = answer['error_message']
     # It may be JSON within JSON.
@@ -128,7 +125,10 @@ _REGION = 'name the region that has it (--os-region-name)'
 HEAT = CatalogueService(
     name='Heat',
     type='orchestration',
-    words=_of_heat,
+    words=lambda answer: (
+        answer['error']['message'],
+        str(answer['error'].get('type') or ''),
+    ),
     remedy=f'Stacks need it; {_REGION}',
 )
 IRONIC = CatalogueService(
@@ -193,9 +193,15 @@ class Rest:
             message = (
                 f'{name} answered {status} to {method} of {what}'.rstrip()
             )
-            reason, kind = self._reason(answer)
-            if reason and quote:
-                message = f'{message}: {reason}'
+            kind = ''
+            # Another program may have answered, such as a proxy.
+            with contextlib.suppress(
+                AttributeError, ValueError, KeyError, TypeError, RecursionError
+            ):
+                words, kind = self._service.words(answer.json())
+                reason = ' '.join(bounds.cut(str(words)).split())
+                if reason and quote:
+                    message = f'{message}: {reason}'
             error = errors.of_status(status)(message, status)
             error.kind = kind
             raise error
@@ -225,19 +231,6 @@ class Rest:
             return ''
         except exceptions.ClientException as exc:
             raise self._unanswered(exc) from exc
-
-    def _reason(self, answer: Any) -> tuple[str, str]:
-        try:
-            words, kind = self._service.words(answer.json())
-            return ' '.join(bounds.cut(str(words)).split()), kind
-        except (
-            AttributeError,
-            ValueError,
-            KeyError,
-            TypeError,
-            RecursionError,
-        ):
-            return '', ''
 
     def _unanswered(
         self, exc: exceptions.ClientException

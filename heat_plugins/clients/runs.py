@@ -157,7 +157,7 @@ class Target:
 
     @property
     def fault(self) -> wording.Fault:
-        """What it is called, and how it stands."""
+        """The target's name and state, for people."""
         return wording.Fault(
             name=f'{self.stack} {self.server_name or self.resource}',
             also=tuple(filter(None, (self.server_name, self.resource))),
@@ -167,7 +167,7 @@ class Target:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What a dry run selects.
+    """The result of a dry run.
 
     :ivar targets: how many targets there are.
     :ivar left_out: how many deployments are none.
@@ -186,7 +186,7 @@ class Selection:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What can run on a deployment of a stack.
+    """The actions that a deployment of a stack offers.
 
     :ivar actions: by name, the hooks that run them.
     :ivar inputs: ``name``, ``type``, ``default`` and ``description`` of each.
@@ -201,7 +201,7 @@ class Offer:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Door:
-    """What the engine says that has answered."""
+    """The release and the time of the engine that has answered."""
 
     release: str
     revision: str
@@ -229,7 +229,7 @@ class Runs:
         self._sleep = sleep
 
     def door(self) -> Door:
-        """Return what the engine says that answers."""
+        """Return the release and the time of an engine."""
         return _read(Door, self._get(ordering.Query(limit=1))[0])
 
     def start(
@@ -259,7 +259,7 @@ class Runs:
     def actions(
         self, stack: str, resource: str | None = None
     ) -> abc.Iterator[Offer]:
-        """Yield what can run on the deployments of a stack.
+        """Yield the actions that the deployments of a stack offer.
 
         :param resource: one of them, or a resource that contains some.
         """
@@ -495,7 +495,7 @@ class Runs:
         raise _no_door()
 
     def _get(self, query: ordering.Query) -> abc.Sequence[Any]:
-        """Return what an engine answers: the door first."""
+        """Return the answer of an engine: the door first."""
         path = f'{_PATH}?{parse.urlencode({"server_id": query.server_id})}'
         for _engine in range(_ENGINES):
             try:
@@ -536,7 +536,7 @@ class Runs:
 
 
 def _read(kind: type[_Kind], answer: abc.Mapping[str, Any]) -> _Kind:
-    """Read what the door shows; what a later release has added is left out.
+    """Read a value of the door, without fields of later releases.
 
     :raises errors.ServiceError: it is something else.
     """

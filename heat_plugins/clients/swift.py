@@ -128,19 +128,17 @@ def _read(answer: requests.Response, limit: int) -> tuple[bytes, bool]:
             min(65536, limit + 1 - size), decode_content=False
         )
         if not chunk:
-            _check_whole(answer, size)
+            # urllib3 refuses an incomplete body itself from version 2 on.
+            length = answer.headers.get('Content-Length', '')
+            has_body = (
+                answer.request.method != 'HEAD' and answer.status_code != 204
+            )
+            if has_body and length.isdigit() and size < int(length):
+                raise ConnectionError(f'{size} of {length} bytes')
             return b''.join(chunks), False
         chunks.append(chunk)
         size += len(chunk)
     return b''.join(chunks)[:limit], True
-
-
-def _check_whole(answer: requests.Response, size: int) -> None:
-    """Refuse an incomplete body; urllib3 does so itself from version 2 on."""
-    length = answer.headers.get('Content-Length', '')
-    bodiless = answer.request.method == 'HEAD' or answer.status_code == 204
-    if length.isdigit() and size < int(length) and not bodiless:
-        raise ConnectionError(f'{size} of {length} bytes')
 
 
 def _no_endpoint() -> errors.NoObjectStore:

@@ -89,7 +89,7 @@ class Webhook:
 
     @property
     def shown(self) -> str:
-        """What may be shown of it: scheme and host."""
+        """The scheme and host, which are no secrets."""
         return f'{self.scheme}://{self.host}'
 
     @property
@@ -121,9 +121,9 @@ class _Entry:
         matched = _ENTRY.fullmatch(text.lower())
         if matched is None or int(matched['port'] or 1) > _LAST_PORT:
             return None
-        scheme, whole = matched['scheme'] or '', matched['rest']
+        scheme, rest = matched['scheme'] or '', matched['rest']
         # An IPv6 address has colons, too.
-        for host, port in ((whole, ''), (matched['host'], matched['port'])):
+        for host, port in ((rest, ''), (matched['host'], matched['port'])):
             with contextlib.suppress(ValueError):
                 network = ipaddress.ip_network(host.strip('[]'), strict=False)
                 return cls(scheme=scheme, network=network, port=port or '')
@@ -225,8 +225,18 @@ def send(
     :raises errors.Unavailable: it has not answered, or not with 2xx.
     """
     hosts.check(webhook)
-    for address in _addresses(webhook, resolver):
-        hosts.check_address(webhook, address)
+    try:
+        resolved = resolver(
+            webhook.host, webhook.port, type=socket.SOCK_STREAM
+        )
+    except (socket.gaierror, UnicodeError) as exc:
+        raise errors.Unavailable(
+            f'Cannot resolve host {webhook.host}'
+        ) from exc
+    for *_parts, address in resolved:
+        # An IPv6 address may name the interface.
+        text = str(address[0]).partition('%')[0]
+        hosts.check_address(webhook, ipaddress.ip_address(text))
     paths = ssl.get_default_verify_paths()
     with requests.Session() as session:
         # Otherwise a proxy of the environment would do the request.
@@ -251,22 +261,6 @@ def send(
             status = answer.status_code
     if not 200 <= status < 300:
         raise errors.Unavailable(f'{webhook.shown} answers {status}', status)
-
-
-def _addresses(webhook: Webhook, resolver: Resolver) -> list[Address]:
-    """Return the addresses of a webhook's host.
-
-    :raises errors.Unavailable: there are none, or they are not known now.
-    """
-    try:
-        found = resolver(webhook.host, webhook.port, type=socket.SOCK_STREAM)
-    except (socket.gaierror, UnicodeError) as exc:
-        raise errors.Unavailable(
-            f'Cannot resolve host {webhook.host}'
-        ) from exc
-    # An IPv6 address may name the interface.
-    texts = [str(each[4][0]).partition('%')[0] for each in found]
-    return [ipaddress.ip_address(text) for text in texts]
 
 
 def _is_public(part: Address | _Network) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ties the core to a running heat-engine: its options and its tables.
+"""The parts that tie the core to a running heat-engine.
 
 ``database`` reads and writes Heat's tables. ``hubs`` holds what the
 deployments of one root stack share in one process, ``process`` what all share.

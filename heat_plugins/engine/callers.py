@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who sends a signal or asks for a URL, and what that lets them do.
+"""The senders of signals and the readers of URLs, with their rights.
 
 Heat lets every user of a stack's domain signal every resource of the stack:
 so does the holder of the credentials of any of its servers. It also lets every
@@ -39,7 +39,7 @@ POLICY = 'stacks:update'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signaller:
-    """Who sends a signal.
+    """The sender of a signal.
 
     :ivar user_id: None if heat-engine cannot know it.
     :ivar is_of_project: whether it is a user of the stack's project, or an

@@ -75,7 +75,7 @@ def row(resource: heat_types.Resource) -> heat_values.DeploymentRow | None:
 
 
 def forget_former(resource: heat_types.Resource) -> None:
-    """Delete what release 0.1 remembered, which the row says now."""
+    """Delete the data of release 0.1, which the row holds now."""
     data = resource.data()
     rows.delete_configs(resource.context, data.get(_CONFIGS, '').split())
     for key in data.keys() & {_CONFIGS, _INPUTS, _UNDO}:
@@ -163,7 +163,7 @@ def take_of_member(
     return False
 
 
-class Answers:
+class SignalHandler:
     """Settles a deployment by a signal that came through Heat's APIs."""
 
     def __init__(
@@ -178,13 +178,17 @@ class Answers:
     def take(
         self, details: object, row: heat_values.DeploymentRow | None
     ) -> str | None:
-        """Take a signal; return what the event of it says.
+        """Take a signal; return the text of its event.
 
         :raises deliveries.ActionFailed: it is not of the row's server.
         """
         if row is None:
             return None
-        if self._is_of_another(details, row):
+        signaller = self._signaller
+        is_of_other_user = signaller.is_of_server and (
+            signaller.user_id != self._resource._get_user_id()
+        )
+        if is_of_other_user or _came_by_its_url(details, row) is False:
             row = self._replaced(details) or row
         # A server may answer an earlier action late, or run it again.
         is_for_it = (
@@ -208,18 +212,8 @@ class Answers:
             return None
         return f'deployment {row.id} {_verb(outcome)}'
 
-    def _is_of_another(
-        self, details: object, row: heat_values.DeploymentRow
-    ) -> bool:
-        """Say whether a signal shows that it is of another deployment."""
-        if self._signaller.is_of_server and (
-            self._signaller.user_id != self._resource._get_user_id()
-        ):
-            return True
-        return _came_by_its_url(details, row) is False
-
     def _replaced(self, details: object) -> heat_values.DeploymentRow | None:
-        """Return the deployment in whose place this one is, if it answers.
+        """Return the replaced deployment that a signal answers, if any.
 
         A server signals by the name of the resource, which is that of both.
         Its URL tells, or the user that Heat has made for it.

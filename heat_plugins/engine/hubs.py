@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the deployments of one root stack share in one engine process.
+"""The shared side of one root stack's deployments in one engine process.
 
 A hub has one context, with the stack's stored credentials, one connection to
 the object store, what signs URLs of the stack's container, and the watcher. It
@@ -58,11 +58,11 @@ class Cancellation:
 
     def __init__(self, root_stack_id: str) -> None:
         self._root_stack_id = root_stack_id
-        self._looking = threading.Lock()
+        self._polling = threading.Lock()
         # When a caller last asked about a stack, by its ID.
         self._wanted: dict[str, float] = {}
         self._seen: tuple[float, dict[str, Any]] = (0.0, {})
-        self._next_look = 0.0
+        self._next_poll = 0.0
 
     def of(self, stack: heat_types.Stack, since: float) -> bool:
         """Say whether a stack's action was cancelled or is rolled back.
@@ -72,7 +72,7 @@ class Cancellation:
             before says nothing about this action.
         """
         self._wanted[stack.id] = time.monotonic()
-        self._look_if_due(stack.context)
+        self._poll_if_due(stack.context)
         seen_at, seen = self._seen
         traversal = seen.get(stack.id) if seen_at > since else None
         if traversal is None or (
@@ -95,15 +95,15 @@ class Cancellation:
             stack.IN_PROGRESS,
         )
 
-    def _look_if_due(self, context: heat_types.Context) -> None:
-        # Who comes while another one looks has that answer the next time.
-        if not self._looking.acquire(blocking=False):
+    def _poll_if_due(self, context: heat_types.Context) -> None:
+        # A caller that arrives during a poll gets its answer on the next call.
+        if not self._polling.acquire(blocking=False):
             return
         try:
             now = time.monotonic()
-            if now < self._next_look:
+            if now < self._next_poll:
                 return
-            self._next_look = now + _CANCELLATION_SECONDS
+            self._next_poll = now + _CANCELLATION_SECONDS
             self._wanted = {
                 stack_id: wanted
                 for stack_id, wanted in self._wanted.copy().items()
@@ -112,10 +112,10 @@ class Cancellation:
             wanted = {*self._wanted, self._root_stack_id}
             self._seen = now, resources.traversals(context, wanted)
         except db_exception.DBError:
-            # Without an answer there will be another look.
+            # The next caller polls again.
             self._seen = 0.0, {}
         finally:
-            self._looking.release()
+            self._polling.release()
 
 
 T = TypeVar('T')
@@ -232,7 +232,7 @@ def waiting() -> tuple[int, float]:
 
 
 def forget(hub: 'Hub') -> None:
-    """Forget a hub whose root stack no longer has a deployment.
+    """Forget the hub of a root stack without deployments.
 
     The connections of a hub stay open for as long as it is kept.
     """
@@ -398,7 +398,7 @@ class Hub:
             self._empty_bin(is_last=True)
 
     def _empty_bin(self, *, is_last: bool) -> None:
-        """Delete what was taken, in a thread: nothing must wait for that.
+        """Delete the taken signals in a thread, so that no caller waits.
 
         What the end of the process leaves goes with the container.
         """

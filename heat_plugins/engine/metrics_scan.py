@@ -35,15 +35,15 @@ def measure(clock: abc.Callable[[], float] = time.time) -> None:
     failing = sum(leader.failing for leader in leading.leaders())
     metrics.observe(metrics.STUCK, failing)
     try:
-        found = run_rows.RunRows().in_progress()
+        counts = run_rows.RunRows().in_progress()
     except errors.Error as exc:
         LOG.debug('Cannot count runs: %s', exc)
         return
     for state in metrics.RUNNING.values:
-        number, _ = found.get(state, (0, 0))
+        number, _ = counts.get(state, (0, 0))
         metrics.observe(metrics.RUNNING, number, state)
     moving = [
-        created for state, (_, created) in found.items() if state in _MOVING
+        created for state, (_, created) in counts.items() if state in _MOVING
     ]
     oldest = max(0.0, clock() - min(moving)) if moving else 0.0
     metrics.observe(metrics.OLDEST_RUN, oldest)

@@ -22,10 +22,10 @@ from typing import Any, Final
 
 import prometheus_client
 from prometheus_client import multiprocess
-from prometheus_client import values
 
 from heat_plugins import foreign
 from heat_plugins import metrics
+from heat_plugins.engine import patches
 
 LOG = foreign.logger(__name__)
 
@@ -64,10 +64,7 @@ def recorders(
 
     Counting starts at 0 where no process of an earlier start is alive.
     """
-    # It reads that whenever it opens a file.
-    os.environ['PROMETHEUS_MULTIPROC_DIR'] = str(folder)
-    # As the variable does it, if that is set before the first import.
-    values.ValueClass = values.MultiProcessValue()
+    patches.count_in_files(folder)
     with (folder / 'starting').open('a') as lock:
         # No other process makes its files meanwhile.
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -161,11 +158,8 @@ class Exporter:
                 multiprocess.mark_process_dead(
                     _owner(gauge), str(self._folder)
                 )
-        if not self._serves:
-            self._serves = self._serve()
-
-    def _serve(self) -> bool:
-        """Bind the port, and serve in a thread; say whether that worked."""
+        if self._serves:
+            return
         host, port = self._address
         registry = prometheus_client.CollectorRegistry()
         multiprocess.MultiProcessCollector(registry, str(self._folder))
@@ -181,6 +175,6 @@ class Exporter:
                     'to a free port and restart heat-engine',
                     {'port': port, 'host': host, 'error': foreign.brief(exc)},
                 )
-            return False
+            return
         LOG.info('Serving metrics at %s, port %s', host, port)
-        return True
+        self._serves = True

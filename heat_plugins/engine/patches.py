@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every replacement of a part of Heat: what for, since when, and its gain.
+"""Every replacement of a part of Heat, with its purpose and its gain.
 
 Heat has no place for some of what a heat-engine with these types needs. So
 this wraps functions of Heat's. No other module does. Each wrapper calls Heat's
@@ -15,6 +15,8 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import os
+import pathlib
 import sys
 import threading
 from typing import Any
@@ -40,8 +42,8 @@ from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.engine.runs import triggering
 from heat_plugins.signals import presigned
 
-# A turn takes about 20 ms of CPU, and more on a busy engine. Who takes longer
-# than that has met another process in a sync point, and pauses.
+# A turn takes about 20 ms of CPU, and more on a busy engine. A thread that
+# takes longer has met another process in a sync point, and pauses.
 _TURN_SECONDS = 0.5
 
 # Literals to remember; there is one for each resource of a stack.
@@ -132,7 +134,7 @@ _Function = abc.Callable[..., Any]
 
 
 class Unfit(Exception):
-    """This Heat has changed; the message says in what."""
+    """This Heat lacks a part that a patch needs; the message names it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -506,6 +508,18 @@ OVERRIDDEN = frozenset(
         '_stack_kwargs',
     }
 )
+
+
+def count_in_files(folder: pathlib.Path) -> None:
+    """Let prometheus_client count in files that processes share.
+
+    The variable alone does so only if it is set before the first import.
+    """
+    # An engine without metrics needs no prometheus_client.
+    from prometheus_client import values
+
+    os.environ['PROMETHEUS_MULTIPROC_DIR'] = str(folder)
+    values.ValueClass = values.MultiProcessValue()
 
 
 def install(types: abc.Set[str]) -> None:

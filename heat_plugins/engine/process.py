@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one process of heat-engine shares: threads, their limits, and values.
+"""Threads, their limits and shared values in one process of heat-engine.
 
 Each scan has a thread of its own, so that none waits for another: one looks
 for deployments of dead engines, one for stacks that stand still, one for runs
@@ -40,7 +40,7 @@ _process: int | None = None
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scan:
-    """What a process does again and again.
+    """A task that a process repeats at an interval.
 
     :ivar name: of its thread.
     :ivar wanted: what it looks for, for messages.
@@ -118,7 +118,7 @@ class Shared(Generic[_Key, _Value]):
 
 
 class Places:
-    """Limits what a process does at a time, each in a thread of its own.
+    """Limits the tasks of a process, each in a thread of its own.
 
     :param most: the most threads.
     :param most_of_project: those of one project.

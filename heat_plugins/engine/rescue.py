@@ -49,7 +49,6 @@ from heat_plugins import tokens
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
 from heat_plugins.engine.database import resources
-from heat_plugins.engine.database import scans
 
 LOG = foreign.logger(__name__)
 
@@ -75,18 +74,18 @@ REPORTING = 10
 
 
 class Rescuer:
-    """Scans for resources of dead engines, and remembers what it saw."""
+    """Scans for resources of dead engines, and remembers when it saw each."""
 
     def __init__(self) -> None:
         # When each was seen first, by `time.monotonic`.
-        self._since: dict[scans.Key, float] = {}
+        self._since: dict[resources.Key, float] = {}
         # What is Heat's own; to find that out costs several statements.
-        self._others: set[scans.Key] = set()
+        self._others: set[resources.Key] = set()
 
-    def look(self) -> list[scans.Held]:
+    def look(self) -> list[resources.Held]:
         """Scan once; return the resources that were resumed."""
         context = heat_context.get_admin_context()
-        held = scans.held(context)
+        held = resources.held(context)
         now = time.monotonic()
         self._since = {
             each.key: self._since.get(each.key, now) for each in held
@@ -105,7 +104,7 @@ class Rescuer:
             and self._try(each)
         ]
 
-    def _try(self, held: scans.Held) -> bool:
+    def _try(self, held: resources.Held) -> bool:
         """Resume a resource, or leave it to the next scan.
 
         A failure in one stack does not affect the others.
@@ -121,7 +120,7 @@ class Rescuer:
                 return False
             if _has_just_begun(stack):
                 return False
-            resume = _go_on if held.has_begun else _begin
+            resume = _resume if held.has_begun else _begin
             is_resumed = resume(held, stack, loaded)
             metrics.count(metrics.RESCUED, 'resource', is_resumed)
             return is_resumed
@@ -164,7 +163,7 @@ def reporting(context: heat_types.Context) -> abc.Set[str]:
 
 
 def load(
-    held: scans.Held,
+    held: resources.Held,
 ) -> tuple[parser.Stack, resource.Resource, object]:
     """Return the stack of a resource, the resource, and its references.
 
@@ -193,8 +192,8 @@ def _has_just_begun(stack: parser.Stack) -> bool:
     return bool(0 <= age < _LOCKING)
 
 
-def _go_on(
-    held: scans.Held, stack: parser.Stack, loaded: resource.Resource
+def _resume(
+    held: resources.Held, stack: parser.Stack, loaded: resource.Resource
 ) -> bool:
     """Have a resource checked again, or fail it; False: no longer ours."""
     context = heat_context.get_admin_context()
@@ -207,13 +206,13 @@ def _go_on(
         reason = status_reason = f'{reason}, and the stack has failed'
     if node != loaded.id and hasattr(loaded, 'take_back'):
         # Still the dead engine's: after a failure here the next scan retries.
-        if not scans.change(context, held):
+        if not resources.change(context, held):
             return False
         held = dataclasses.replace(held, version=(held.version or 0) + 1)
         loaded.take_back()
     # Of several engines that try to take it away, one does. One that was taken
     # before gets another version: the others wait again.
-    if not scans.change(
+    if not resources.change(
         context,
         held,
         engine_id=None,
@@ -246,7 +245,7 @@ def _go_on(
 
 
 def _begin(
-    held: scans.Held, stack: parser.Stack, loaded: resource.Resource
+    held: resources.Held, stack: parser.Stack, loaded: resource.Resource
 ) -> bool:
     """Start a replacement; return whether this process did so."""
     if loaded.has_hook(environment.HOOK_PRE_CREATE):
@@ -260,7 +259,7 @@ def _begin(
     except exception.EntityNotFound:
         # The traversal that created it has ended meanwhile.
         return False
-    if not scans.change(heat_context.get_admin_context(), held):
+    if not resources.change(heat_context.get_admin_context(), held):
         return False
     LOG.warning(
         'No engine has started %(resource)s of stack %(stack)s, '

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deployments ask of runs, and the URL to send triggers to.
+"""The way from deployments to runs, and the URL for triggers.
 
 A resource type must not draw in all that leads runs. So heat-engine installs
 that module here as it starts, see `patches`: `engine.runs.triggering`.
@@ -45,7 +45,7 @@ class Subject:
     named_config: abc.Callable[[], heat_values.Config | None]
 
     def run_target(self, wanted: Any) -> Any:
-        """Return this deployment as what a run is started on.
+        """Return this deployment as the target of a run.
 
         :raises errors.Refused: nothing can be started on it, or not that.
         """
@@ -61,7 +61,7 @@ def install(room: types.ModuleType) -> None:
 
 
 def room() -> types.ModuleType:
-    """Return what leads runs; what is ordered is theirs, and opaque here.
+    """Return the module that leads runs; its orders are opaque here.
 
     :raises errors.Refused: heat-engine has not loaded it.
     """

@@ -198,7 +198,18 @@ class ServerFleet:
             for server in known.values()
             if (why := servers.refusal(server, self.hub.root_stack_id))
         }
-        self._tell_unknown(tasks, refusals)
+        # Heat cannot notify these of actions.
+        unknown = {
+            member.server_id
+            for member in (task.member for task in tasks)
+            if member.server_id not in refusals and self._about(member)
+        }
+        if unknown:
+            self.tell(
+                tasks[0].action,
+                f'{_UNKNOWN}: {bounds.listed(sorted(unknown))}. It runs the '
+                'action only if its agent asks Heat by itself',
+            )
         # Each is prepared once, and only if there is need.
         usable = functools.cache(
             functools.partial(
@@ -222,25 +233,6 @@ class ServerFleet:
         """Return the addition to the name of a server that no stack has."""
         server = self._known.get(member.server_id)
         return '' if server is None or server.resources else f' ({_UNKNOWN})'
-
-    def _tell_unknown(
-        self,
-        tasks: abc.Sequence[fleets.Task],
-        refused: abc.Container[str],
-    ) -> None:
-        """Write an event of servers that Heat cannot notify of actions."""
-        ids = {
-            each.member.server_id
-            for each in tasks
-            if self._about(each.member)
-            and each.member.server_id not in refused
-        }
-        if ids:
-            self.tell(
-                tasks[0].action,
-                f'{_UNKNOWN}: {bounds.listed(sorted(ids))}. It runs the '
-                'action only if its agent asks Heat by itself',
-            )
 
     def _find(
         self, server_ids: abc.Collection[str]

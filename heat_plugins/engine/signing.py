@@ -2,6 +2,7 @@
 """Sign the TempURLs of a root stack's container, in one engine process."""
 
 from collections import abc
+import contextlib
 import threading
 import time
 
@@ -128,22 +129,17 @@ class Signing:
             is_due = now - probed_at >= PROBE_INTERVAL
             self._probed[signer] = now if is_due else probed_at, holds
         if is_due:
-            holds = self._probe(signer, holds)
+            store = self._store()
+            # A store may refuse a URL for other reasons, so the account tells.
+            with contextlib.suppress(errors.ServiceError):
+                holds = store.probe(signer.probe_url(store.now())) or (
+                    signer.key in keys.account_keys(store)
+                )
             self._probed[signer] = now, holds
         current = self._signer
         if not holds and current is not None and current.key == signer.key:
             self.forget()
         return holds
-
-    def _probe(self, signer: keys.Signer, before: bool) -> bool:
-        store = self._store()
-        try:
-            # A store may refuse a URL for other reasons, so the account tells.
-            return store.probe(signer.probe_url(store.now())) or (
-                signer.key in keys.account_keys(store)
-            )
-        except errors.ServiceError:
-            return before
 
     def _new_signer(
         self, attempt: sharing.SharedAttempt[keys.Signer]

@@ -141,7 +141,7 @@ class Sweep:
 
 
 class Removal:
-    """What is left to do for a deployment or a group once DELETE has ended.
+    """The clean-up of a deployment or a group once DELETE has ended.
 
     :param delete: deletes all that was made in Heat and Keystone; it can be
         repeated.

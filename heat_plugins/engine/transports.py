@@ -68,7 +68,7 @@ class SignalTransport:
         self.resource = resource
 
     def lacking(self) -> str | None:
-        """Return what this cloud lacks for it, or None."""
+        """Return the part that this cloud lacks for it, or None."""
         if self.service is None:
             return None
         # Any client will do; this one is always there.
@@ -78,7 +78,7 @@ class SignalTransport:
         return wording.no_service(self.service[0])
 
     def prepare(self, *, by_auto: bool) -> None:
-        """Make what `sign` needs; this may send requests.
+        """Prepare for `sign`; this may send requests.
 
         :param by_auto: whether another may take its place.
         :raises deliveries.Unusable: that is not possible here.
@@ -177,8 +177,15 @@ class TempURLPoll(SignalTransport):
             # It was not, at least not for this one.
             self.resource.data_delete(rows.CONTAINER_KEY)
             return
+
+        def forget() -> None:
+            # Before asking for others; see `sweeping`.
+            self.resource.data_delete(rows.CONTAINER_KEY)
+            if not container_in_use(self.resource, hub.container):
+                hub.drop_empty_container()
+
         try:
-            hub.call(self.resource.stack, lambda: self._forget(hub))
+            hub.call(self.resource.stack, forget)
         except errors.ServiceError as exc:
             kinds = (errors.Denied, errors.TempURLsUnusable)
             if isinstance(exc, kinds) and not exc.may_pass:
@@ -191,13 +198,6 @@ class TempURLPoll(SignalTransport):
                 'store now; its deletion cleans up: %(error)s',
                 {'deployment': self.resource.label, 'error': exc},
             )
-
-    def _forget(self, hub: hubs.Hub) -> None:
-        deployment = self.resource
-        # Before asking for others; see `sweeping`.
-        deployment.data_delete(rows.CONTAINER_KEY)
-        if not container_in_use(deployment, hub.container):
-            hub.drop_empty_container()
 
     @functools.cached_property
     def _lifetime(self) -> int:
@@ -348,13 +348,13 @@ def of_auto(
     kinds = [each for each in TRANSPORTS.values() if each.is_automatic]
     if not is_group:
         return kinds
-    found = []
+    chosen = []
     for kind in kinds:
         if kind.serves_groups:
-            found.append(kind)
+            chosen.append(kind)
         elif is_new and not lacks(resource, kind.name):
             break
-    return found
+    return chosen
 
 
 def usable(
@@ -426,7 +426,7 @@ def check(deployment: heat_types.Resource, servers: str) -> None:
         if given.get('software_config_transport') != 'POLL_TEMP_URL':
             continue
         # An update continues with what former releases have created.
-        lacking = lacks_store(deployment)
+        lacking = lacks(deployment, TempURLPoll.name)
         if lacking and not resources.exists(deployment):
             raise heat_types.invalid(
                 deployment,
@@ -437,7 +437,7 @@ def check(deployment: heat_types.Resource, servers: str) -> None:
 
 
 def lacks(resource: Any, name: str) -> str | None:
-    """Return what this cloud lacks for a transport; None if nothing is known.
+    """Return the lacking part for a transport; None if none is known.
 
     :param resource: anything with clients of the project.
     :param name: of a transport, but AUTO.
@@ -463,11 +463,6 @@ def refusal_of_runs(resource: Any) -> str | None:
     )
 
 
-def lacks_store(resource: Any) -> str | None:
-    """Return that this cloud has no object store; None if nothing is known."""
-    return lacks(resource, TempURLPoll.name)
-
-
 def container_in_use(deployment: heat_types.Resource, container: str) -> bool:
     """Say whether a deployment, or a run, has a URL to a container."""
     # Not always that of its stack: an adopted one has that of its former life.
@@ -483,14 +478,14 @@ def root_stack_id(deployment: heat_types.Resource) -> str:
 
 
 def hub_for(deployment: heat_types.Resource) -> hubs.Hub:
-    """Return what a deployment shares with the others of its root stack."""
+    """Return the hub of a deployment's root stack."""
     return hubs.hub_for(deployment.stack, root_stack_id(deployment))
 
 
 def _credentials(
     deployment: heat_types.Resource,
 ) -> abc.Mapping[str, Any]:
-    """Return the credentials of the deployment's user, who can log in.
+    """Return the credentials with which a deployment's user can log in.
 
     Heat makes a password only together with the user. A user that was made
     for a key pair, as ``trigger_url`` and CFN_SIGNAL need one, has none.
@@ -512,7 +507,7 @@ def _credentials(
 
 @contextlib.contextmanager
 def _unusable_if_fails() -> abc.Iterator[None]:
-    """Turn what a service answers into a reason for AUTO to go on."""
+    """Turn a service's failure into a reason for AUTO to try the next."""
     try:
         yield
     except deliveries.Unusable:
@@ -523,14 +518,10 @@ def _unusable_if_fails() -> abc.Iterator[None]:
         if status := getattr(exc, 'http_status', None):
             reason = f'{reason} (HTTP {status})'
         LOG.debug('A signal transport cannot be used', exc_info=True)
-        kind = errors.Unavailable if _may_pass(exc) else errors.ServiceError
+        # Zaqar's client calls it so.
+        status = status or getattr(exc, 'code', None)
+        is_outage = isinstance(
+            exc, (ks_exceptions.ConnectionError, ConnectionError)
+        ) or (isinstance(status, int) and status >= 500)
+        kind = errors.Unavailable if is_outage else errors.ServiceError
         raise deliveries.Unusable(kind(reason)) from exc
-
-
-def _may_pass(exc: Exception) -> bool:
-    """Say whether a service could not be reached, or is out of order."""
-    if isinstance(exc, (ks_exceptions.ConnectionError, ConnectionError)):
-        return True
-    # That is how keystoneauth calls it, and Zaqar's client.
-    status = getattr(exc, 'http_status', None) or getattr(exc, 'code', None)
-    return isinstance(status, int) and status >= 500

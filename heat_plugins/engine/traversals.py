@@ -34,7 +34,6 @@ from heat_plugins import foreign
 from heat_plugins import metrics
 from heat_plugins.engine import process
 from heat_plugins.engine.database import resources
-from heat_plugins.engine.database import scans
 
 LOG = foreign.logger(__name__)
 
@@ -62,12 +61,12 @@ class Traversals:
     """Scans for stacks that stand still, and remembers since when."""
 
     def __init__(self) -> None:
-        self._since: dict[scans.Idle, float] = {}
+        self._since: dict[resources.Idle, float] = {}
 
     def look(self) -> list[str]:
         """Scan once; return the IDs of the stacks that were continued."""
         now, interval = time.monotonic(), cfg.CONF.heat_plugins.rescue_interval
-        idle = scans.idle(heat_context.get_admin_context(), _actions())
+        idle = resources.idle(heat_context.get_admin_context(), _actions())
         self._since = {each: self._since.get(each, now) for each in idle}
         return [
             each.stack_id
@@ -77,7 +76,7 @@ class Traversals:
         ]
 
     @staticmethod
-    def _try(stalled: scans.Idle, *, has_waited: bool) -> bool:
+    def _try(stalled: resources.Idle, *, has_waited: bool) -> bool:
         """Continue a stack, or leave it to the next scan."""
         try:
             return _continue(stalled, has_waited=has_waited)
@@ -102,7 +101,7 @@ def _actions() -> tuple[str, ...]:
 
 def lost(
     graph: abc.Mapping[_Node, abc.Iterable[_Node]],
-    done: abc.Mapping[scans.PointKey, abc.Set[_Node]],
+    done: abc.Mapping[resources.PointKey, abc.Set[_Node]],
     stack_id: str,
 ) -> list[_Node]:
     """Return the nodes that are due or done, and that others wait for.
@@ -110,7 +109,7 @@ def lost(
     :param graph: for each node, the nodes before it.
     :param done: for each sync point, the nodes before it that have told it.
     """
-    after: dict[_Node, set[scans.PointKey]] = {}
+    after: dict[_Node, set[resources.PointKey]] = {}
     for node, before in graph.items():
         for each in before:
             after.setdefault(each, set()).add(_key(node))
@@ -128,7 +127,7 @@ def lost(
     ]
 
 
-def _key(node: _Node) -> scans.PointKey:
+def _key(node: _Node) -> resources.PointKey:
     return str(node.rsrc_id), node.is_update
 
 
@@ -137,7 +136,7 @@ def _told(data: Any) -> set[_Node]:
     return {_Node(*each) for each in sync_point.deserialize_input_data(data)}
 
 
-def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
+def _continue(stalled: resources.Idle, *, has_waited: bool) -> bool:
     """Continue a stack; False if there is nothing to do, or others do it."""
     context = heat_context.get_admin_context()
     stack = resources.load_stack(stalled.stack_id)
@@ -145,8 +144,8 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
         return False
     if not stalled.has_begun:
         return has_waited and _begin(stack)
-    points = scans.points(context, stalled)
-    rows = scans.nodes(context, stack.id)
+    points = resources.points(context, stalled)
+    rows = resources.nodes(context, stack.id)
     nodes = lost(
         stack.convergence_dependencies.graph(),
         {key: _told(data) for key, data in points.items()},
@@ -163,7 +162,7 @@ def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
     is_complete = own is not None and roots <= _told(own)
     if not (is_complete or done or (due and has_waited)):
         return False
-    if not scans.claim(context, stalled):
+    if not resources.claim(context, stalled):
         return False
     _note(stack)
     if is_complete:
@@ -191,7 +190,7 @@ def _begin(stack: parser.Stack) -> bool:
     the same for a moment. Up to Heat 26 an engine deletes all snapshots before
     it begins, for as long as Cinder needs.
     """
-    if stack.action != 'DELETE' or scans.has_snapshots(
+    if stack.action != 'DELETE' or resources.has_snapshots(
         stack.context, stack.id
     ):
         return False
@@ -239,7 +238,7 @@ def _resource(
 
 
 def _is_done(row: Any, node: _Node, template_id: int) -> bool:
-    """Say whether an engine has done what a node is for.
+    """Say whether an engine has completed a node.
 
     :param row: of its resource; None if there is none.
     """
@@ -257,7 +256,7 @@ def _propagate(
     stack: parser.Stack,
     node: _Node,
     number: int | None,
-    points: abc.Mapping[scans.PointKey, Any],
+    points: abc.Mapping[resources.PointKey, Any],
 ) -> None:
     """Tell the nodes that wait for a node that it is done.
 

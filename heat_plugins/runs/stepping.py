@@ -136,10 +136,8 @@ def decide(
         after = run
     is_full = len(step.start) > room
     if after.control.phase is run_records.Phase.RUNNING:
-        if is_full:
-            after = after.changed(reason=_FULL)
-        elif after.control.reason == _FULL:
-            after = after.changed(reason='')
+        others = after.control.reason.removeprefix(_FULL)
+        after = after.changed(reason=_FULL if is_full else others)
     nothing = {'row_id': None, 'config_id': None}
     return Decision(
         after=after.attempted(dict.fromkeys(taken, nothing)),

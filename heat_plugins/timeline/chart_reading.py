@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import itertools
 import time
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat_plugins import errors
 from heat_plugins import heat_values
@@ -154,13 +154,6 @@ _STATES = {
 }
 
 
-class StackHistory(stack_tree.Orchestration, Protocol):
-    """Heat, with the requests that only a timeline makes."""
-
-    def all_events(self, stack: heat_values.Stack) -> list[heat_values.Event]:
-        """Return the events of a stack and its nested ones, oldest first."""
-
-
 # Lists runs; see `clients.runs.Runs.list`.
 _List: TypeAlias = 'abc.Callable[..., abc.Iterator[run_values.Run]]'
 
@@ -191,7 +184,7 @@ class ChartReader:
 
     def __init__(
         self,
-        heat: StackHistory,
+        heat: stack_tree.Orchestration,
         list_runs: _List,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:

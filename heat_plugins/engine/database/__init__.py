@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat's tables: deployments, locks, what servers are told; and runs, ours."""
+"""Heat's tables of stacks and deployments, and our tables of runs."""

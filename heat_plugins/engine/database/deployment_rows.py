@@ -73,7 +73,7 @@ def write(
 def tell(
     context: heat_types.Context, made: abc.Sequence[deliveries.Delivery]
 ) -> None:
-    """Tell servers what they must run."""
+    """Write to servers' metadata the configs that they must run."""
     servers: dict[str | None, set[str]] = {}
     for each in made:
         servers.setdefault(each.reading_project, set()).add(each.server_id)
@@ -84,9 +84,11 @@ def tell(
 def settle(
     outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome],
 ) -> abc.Collection[watcher.Ticket]:
-    """End deployments that still wait for just that; return whose counts.
+    """End deployments that still wait for these answers.
 
     Another engine, or a user, may have ended one already.
+
+    :returns: those whose outcome counts.
     """
     return _settlements.share(outcomes)
 
@@ -106,7 +108,7 @@ SHOWN = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MemberState:
-    """What is known of a member that was given something.
+    """The state of a member that was given a config.
 
     :ivar delivered_at: when the config of its last action was made, in UTC.
     :ivar changed_at: when its status was written.
@@ -118,7 +120,7 @@ class MemberState:
     changed_at: datetime.datetime
 
     def shown(self) -> dict[str, object]:
-        """Return what the group's attribute shows: `SHOWN` with values."""
+        """Return the values of `SHOWN` for the group's attribute."""
         row = self.row
         # What was withdrawn from its server is not the member's.
         is_given = not row.is_withdrawn
@@ -138,7 +140,7 @@ class MemberState:
 
 
 def states(context: heat_types.Context, group_id: str) -> list[MemberState]:
-    """Read what is shown of a group's members, in the order of delivery.
+    """Read the states of a group's members, in the order of delivery.
 
     :param group_id: may be that of a nested stack.
     """

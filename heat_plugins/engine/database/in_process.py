@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Heat's API shows of configs and deployments, read in this process.
+"""Configs and deployments as Heat's API shows them, read in this process.
 
 Heat's own classes use RPC, from one engine to any engine. Each request costs a
 message, a thread and a context. With hundreds of deployments at once, the
@@ -92,7 +92,7 @@ def show_config(context: heat_types.Context, config_id: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _as_by_api() -> abc.Iterator[None]:
-    """Raise the error of Heat's client for what is gone.
+    """Raise the error of Heat's client for a row that is gone.
 
     Heat's resources know that one alone: an update with ``--converge``
     creates again what is gone.
@@ -104,5 +104,5 @@ def _as_by_api() -> abc.Iterator[None]:
 
 
 def take_queued(context: heat_types.Context, deployment_id: str) -> None:
-    """Let Heat settle a deployment by what lies in its Zaqar queue."""
+    """Let Heat settle a deployment by the messages in its Zaqar queue."""
     _service.show_software_deployment(context, deployment_id)

@@ -2,16 +2,28 @@
 """Stacks and resources as Heat's database has them, and servers by those.
 
 A server has no row of its own there: resources stand for it.
+
+*Held* resources are those that an engine has locked, and those that it had
+locked when it died. Heat checks such a lock only when it needs the resource;
+one statement here reads those of all stacks.
+
+*Idle* traversals stand still. A traversal is one action of a stack: Heat keeps
+a sync point for each node of its graph, and one for the stack, with the
+earlier nodes that are done. No engine holds a lock between two nodes. If an
+engine dies there, only the sync points show that the stack is not complete.
+That of the stack is made last: without it, the traversal has not begun.
 """
 
 from collections import abc
-from typing import Any
+import dataclasses
+from typing import Any, TypeAlias
 
 from heat.common import context as heat_context
 from heat.common import exception
 from heat.common.i18n import _
 from heat.db import api as db_api
 from heat.db import models
+from heat.engine import environment
 from heat.engine import stack as parser
 from heat.engine.resources import server_base
 from heat.objects import resource as resource_objects
@@ -35,7 +47,8 @@ FORMER_GROUP = 'heat_plugins_former_group'
 _USER = 'user_id'
 
 _Stack, _Resource, _Data = models.Stack, models.Resource, models.ResourceData
-_Deployment = models.SoftwareDeployment
+_Deployment, _Point = models.SoftwareDeployment, models.SyncPoint
+_Template = models.RawTemplate
 
 # An engine that was killed leaves such resources in stacks that no engine
 # works on.
@@ -43,6 +56,55 @@ _IS_BUSY = (_Resource.status == 'IN_PROGRESS', _Stack.status == 'IN_PROGRESS')
 
 # What neither a resource nor its stack does while what it keeps is in force.
 _OFF = ('SUSPEND', 'DELETE')
+
+Key: TypeAlias = tuple[int, int | None, bool]
+
+#: Names a sync point: the ID of its resource or stack, and whether it is for
+#: an update, not for cleaning up.
+PointKey: TypeAlias = tuple[str, bool]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Held:
+    """A resource that an engine is working on, or was when it died.
+
+    :ivar id: its number in the database.
+    :ivar engine_id: None if it was taken away from an engine that has died,
+        or none has started with it.
+    :ivar version: changes with each change of its row.
+    :ivar reason: why it has failed, if it has.
+    :ivar has_begun: False for a replacement of which it is unknown whether
+        an engine was told to create it.
+    :ivar stack_has_failed: whether the stack had, when this was read.
+    """
+
+    id: int
+    name: str
+    stack_id: str
+    engine_id: str | None
+    version: int | None
+    reason: str
+    has_begun: bool = True
+    stack_has_failed: bool = False
+
+    @property
+    def key(self) -> Key:
+        """The identity of this state of the resource."""
+        return self.id, self.version, self.stack_has_failed
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Idle:
+    """A stack in progress of which no engine holds anything.
+
+    :ivar stamp: changes with each node that is done; before it begins, with
+        each resource and sync point that is made.
+    """
+
+    stack_id: str
+    traversal_id: str
+    stamp: int
+    has_begun: bool = True
 
 
 # One resource, and what it keeps
@@ -93,7 +155,7 @@ def exists(resource: heat_types.Resource) -> bool:
 
 
 def datum(context: heat_types.Context, number: int, key: str) -> str | None:
-    """Return what a resource keeps by a key; None if it keeps nothing."""
+    """Return a datum of a resource by its key; None if there is none."""
     query = sqlalchemy.select(_Data.value).where(
         _Data.resource_id == number, _Data.key == key
     )
@@ -125,7 +187,7 @@ def replace_datum(
     before: str,
     after: str,
 ) -> bool:
-    """Write what a resource keeps unless another process has changed it."""
+    """Write a datum of a resource unless another process has changed it."""
     statement = replacing_datum(number, key, before, after)
     return rows.write(context, statement) == [1]
 
@@ -150,7 +212,7 @@ def active_data(
     key: str,
     numbers: abc.Collection[int] | None,
 ) -> abc.Iterable[Any]:
-    """Return what resources of all projects keep by a key.
+    """Return the data that resources of all projects keep by a key.
 
     Not of those that are suspended or deleted, or that others replace. Each
     with the ``number``, ``id`` and ``name`` of the resource, ``stack_id``,
@@ -293,7 +355,7 @@ def mark_replaced(
     number: int,
     server_id: str,
 ) -> None:
-    """Mark the deployments whose failed CREATE one repeats on its server.
+    """Mark failed deployments that another one replaces on its server.
 
     Their configs are withdrawn from it.
 
@@ -327,7 +389,7 @@ def mark_replaced(
 def replaced_users(
     context: heat_types.Context, stack_id: str, name: str, number: int
 ) -> dict[str, str | None]:
-    """Return the users of what a resource replaces, until it is gone.
+    """Return the users of the resources that one replaces, until they go.
 
     :param number: of the resource, in the database.
     :returns: by physical ID, the user that Heat has made for each; None if it
@@ -344,8 +406,10 @@ def replaced_users(
             _Resource.physical_resource_id.is_not(None),
         )
     )
-    found = rows.select(context, query)
-    return {row.physical_resource_id: row.value for row in found}
+    return {
+        row.physical_resource_id: row.value
+        for row in rows.select(context, query)
+    }
 
 
 def group_ids(
@@ -364,12 +428,12 @@ def group_ids(
         .outerjoin(_Data, is_former)
         .where(_Resource.stack_id == stack_id, _Resource.name == name)
     )
-    found = {each for row in rows.select(context, query) for each in row}
-    return set(filter(signal_names.is_group, found))
+    ids = {each for row in rows.select(context, query) for each in row}
+    return set(filter(signal_names.is_group, ids))
 
 
 def show_replaced(stack: parser.Stack, name: str, user_id: str) -> bool:
-    """Let a stack show the server of a user in place of what replaces it.
+    """Let a stack show the server of a user in place of its replacement.
 
     :param stack: is used for one answer to that user, no longer.
     :param name: of both resources.
@@ -441,6 +505,105 @@ def may_be_replaced(
 # Stacks
 
 
+def stack_names(context: heat_types.Context, most: int) -> list[str]:
+    """Return names of root stacks of the project, perhaps not all."""
+    query = sqlalchemy.select(_Stack.name).where(
+        _is_own(context), _Stack.owner_id.is_(None)
+    )
+    return [row.name for row in rows.select(context, query.limit(most))]
+
+
+def stacks_with_templates(
+    context: heat_types.Context,
+    ids: abc.Collection[str],
+    name: str | None = None,
+) -> abc.Iterator[Any]:
+    """Yield stacks of the project with their templates and environments.
+
+    :param name: also those of this name, as the database compares names.
+    """
+    query = (
+        sqlalchemy.select(
+            _Stack.id,
+            _Stack.name,
+            _Stack.action,
+            _Stack.status,
+            _Stack.owner_id,
+            _Stack.raw_template_id,
+            _Template.template,
+            _Template.environment,
+        )
+        .join(_Template, _Template.id == _Stack.raw_template_id)
+        .where(_is_own(context))
+    )
+    yield from rows.select_in(context, query, _Stack.id, ids)
+    if name is not None:
+        yield from rows.select(context, query.where(_Stack.name == name))
+
+
+def templates(
+    context: heat_types.Context, numbers: abc.Collection[int]
+) -> abc.Iterator[Any]:
+    """Yield templates: ``id`` and ``template``."""
+    query = sqlalchemy.select(_Template.id, _Template.template)
+    return rows.select_in(context, query, _Template.id, numbers)
+
+
+def below(context: heat_types.Context, root_stack_id: str) -> list[Any]:
+    """Return the resources of a root stack, those of nested stacks included.
+
+    Those that Heat has replaced come before those that stay.
+    """
+    query = (
+        sqlalchemy.select(
+            _Resource.name,
+            _Resource.physical_resource_id,
+            _Resource.action,
+            _Resource.status,
+            _Resource.stack_id,
+            _Resource.current_template_id,
+        )
+        .where(_Resource.root_stack_id == root_stack_id)
+        .order_by(_Resource.id)
+    )
+    return rows.select(context, query)
+
+
+def _is_own(context: heat_types.Context) -> Any:
+    return (_Stack.tenant == context.project_id) & _Stack.deleted_at.is_(None)
+
+
+def projects_with_users_in(
+    context: heat_types.Context,
+    users_project: str,
+    projects: abc.Collection[str],
+) -> set[str]:
+    """Return the projects with stacks that have users in another project.
+
+    :param users_project: that project; Heat makes the users of stacks there.
+    :param projects: those that may be returned.
+    """
+    query = sqlalchemy.select(_Stack.tenant).where(
+        _Stack.tenant.in_(projects),
+        _Stack.stack_user_project_id == users_project,
+    )
+    return {row.tenant for row in rows.select(context, query)}
+
+
+def has_users_in(context: heat_types.Context, users_project: str) -> bool:
+    """Say whether a stack of the project has its users in another project."""
+    query = sqlalchemy.select(_Stack.id).where(
+        _is_own(context), _Stack.stack_user_project_id == users_project
+    )
+    return rows.finds(context, query)
+
+
+def project_of_stack(context: heat_types.Context, stack_id: str) -> str:
+    """Return the project of a stack."""
+    query = sqlalchemy.select(_Stack.tenant).where(_Stack.id == stack_id)
+    return str(rows.select(context, query)[0].tenant)
+
+
 def load_stack(stack_id: str) -> parser.Stack:
     """Return a stack, to act on with its owner's stored credentials."""
     stack = parser.Stack.load(
@@ -457,7 +620,7 @@ def load_stack(stack_id: str) -> parser.Stack:
 def traversals(
     context: heat_types.Context, stack_ids: abc.Collection[str]
 ) -> dict[str, Any]:
-    """Read what stacks do now; those that are gone are left out.
+    """Read the current actions of stacks that exist.
 
     :returns: rows by ID, with ``action``, ``status`` and
         ``current_traversal``: another one for each thing that a stack does.
@@ -584,12 +747,12 @@ def find_all(
                 put_url=kept.get((row.id, _PUT_URL)),
                 has_queue=(row.id, _QUEUE) in kept,
                 is_itself=row.uuid == row.physical_resource_id,
-                is_going=row.action == 'DELETE',
+                is_deleting=row.action == 'DELETE',
             )
         )
     return {
-        each: heat_values.Server(id=each, resources=tuple(stand))
-        for each, stand in resources.items()
+        each: heat_values.Server(id=each, resources=tuple(parts))
+        for each, parts in resources.items()
     }
 
 
@@ -613,7 +776,7 @@ def write_metadata(
     context: heat_types.Context,
     changed: abc.Collection[heat_values.ServerResource],
 ) -> set[int]:
-    """Write metadata, each over its version; return what was written.
+    """Write metadata over known versions; return the numbers written.
 
     Resources that an engine has locked, or that have another version now, are
     left as they are.
@@ -641,3 +804,239 @@ def versions(
         _Resource.id.in_(numbers)
     )
     return {row.id: row.atomic_key for row in rows.select(context, query)}
+
+
+# Locks of engines
+
+
+def held(context: heat_types.Context) -> list[Held]:
+    """Return the resources that live or dead engines are working on.
+
+    This includes what was taken from them and not checked again yet, and
+    replacements that no engine has started.
+    """
+    # Of several of a name that a traversal has made, each in the place of one
+    # before.
+    is_last = ~has_replacement(_Stack.raw_template_id)
+    in_work = sqlalchemy.and_(
+        _Resource.status == 'IN_PROGRESS', _Resource.engine_id.is_not(None)
+    )
+    is_to_go_on = sqlalchemy.and_(
+        _Stack.status == 'IN_PROGRESS',
+        # Otherwise its replacement is in progress.
+        (_Resource.action == 'DELETE')
+        | (_Resource.replaced_by.is_(None) & is_last),
+    )
+    # If the stack has failed before anybody checked it.
+    is_on_server = sqlalchemy.and_(
+        _Stack.status == 'FAILED',
+        sqlalchemy.exists().where(
+            is_of_resource(), _Deployment.status == 'IN_PROGRESS'
+        ),
+    )
+    taken = sqlalchemy.and_(
+        _Resource.status == 'FAILED',
+        _Resource.engine_id.is_(None),
+        rows.says(_Resource.status_reason, tokens.ENGINE_DIED),
+        is_to_go_on | is_on_server,
+    )
+    # Heat commits a replacement before it asks an engine to begin it.
+    unbegun = sqlalchemy.and_(
+        _Stack.status == 'IN_PROGRESS',
+        _Resource.action == 'INIT',
+        _Resource.engine_id.is_(None),
+        _Resource.replaces.is_not(None),
+        _Resource.current_template_id == _Stack.raw_template_id,
+        is_last,
+    )
+    query = (
+        sqlalchemy.select(
+            _Resource.id,
+            _Resource.name,
+            _Resource.stack_id,
+            _Resource.engine_id,
+            _Resource.atomic_key,
+            _Resource.status_reason,
+            _Resource.action,
+            _Stack.status.label('stack_status'),
+        )
+        .join(_Stack, _Resource.stack_id == _Stack.id)
+        .where(
+            in_work | taken | unbegun,
+            _Stack.status.in_(('IN_PROGRESS', 'FAILED')),
+            _Stack.convergence.is_(True),
+            _Stack.deleted_at.is_(None),
+        )
+    )
+    return [
+        Held(
+            id=row.id,
+            name=row.name,
+            stack_id=row.stack_id,
+            engine_id=row.engine_id,
+            version=row.atomic_key,
+            reason=(
+                f'Engine {row.engine_id} has died'
+                if row.engine_id
+                else tokens.shown(row.status_reason or '')
+            ),
+            has_begun=row.action != 'INIT',
+            stack_has_failed=row.stack_status == 'FAILED',
+        )
+        for row in rows.select(context, query)
+    ]
+
+
+def change(context: heat_types.Context, held: Held, **values: object) -> bool:
+    """Change a resource, and its version, unless another process has."""
+    return bool(
+        db_api.resource_update(
+            context,
+            held.id,
+            values,
+            held.version,
+            expected_engine_id=held.engine_id,
+        )
+    )
+
+
+# Traversals
+
+
+def idle(
+    context: heat_types.Context, actions: abc.Collection[str]
+) -> list[Idle]:
+    """Return the stacks in progress that no engine works on now.
+
+    A message may be on its way to an engine that continues one. Those that
+    wait for a user to clear a hook are left out.
+
+    :param actions: what the stacks may be doing.
+    """
+    is_held = sqlalchemy.exists().where(
+        _Resource.stack_id == _Stack.id,
+        _Resource.engine_id.is_not(None) | (_Resource.status == 'IN_PROGRESS'),
+    )
+    # Heat waits for that without a lock.
+    is_hooked = sqlalchemy.exists().where(
+        _Resource.stack_id == _Stack.id,
+        _Data.resource_id == _Resource.id,
+        _Data.key.in_(environment.HOOK_TYPES),
+        _Data.value == 'True',
+    )
+    is_locked = sqlalchemy.exists().where(
+        models.StackLock.stack_id == _Stack.id
+    )
+    is_own = (_Point.entity_id == _Stack.id, 1)
+    count = sqlalchemy.func.count
+    resource_count = (
+        sqlalchemy.select(count(_Resource.id))
+        .where(_Resource.stack_id == _Stack.id)
+        .scalar_subquery()
+    )
+    query = (
+        sqlalchemy.select(
+            _Stack.id,
+            _Stack.current_traversal,
+            sqlalchemy.func.sum(_Point.atomic_key).label('stamp'),
+            count(sqlalchemy.case(is_own)).label('has_begun'),
+            (count(_Point.entity_id) + resource_count).label('made'),
+        )
+        .outerjoin(
+            _Point,
+            (_Point.stack_id == _Stack.id)
+            & (_Point.traversal_id == _Stack.current_traversal),
+        )
+        .where(
+            _Stack.status == 'IN_PROGRESS',
+            _Stack.action.in_(actions),
+            _Stack.convergence.is_(True),
+            _Stack.deleted_at.is_(None),
+            ~is_held,
+            ~is_hooked,
+            ~is_locked,
+        )
+        .group_by(_Stack.id, _Stack.current_traversal)
+    )
+    return [
+        Idle(
+            stack_id=row.id,
+            traversal_id=row.current_traversal,
+            stamp=int(row.stamp if row.has_begun else row.made),
+            has_begun=bool(row.has_begun),
+        )
+        for row in rows.select(context, query)
+    ]
+
+
+def has_snapshots(context: heat_types.Context, stack_id: str) -> bool:
+    """Say whether there are snapshots of a stack."""
+    query = sqlalchemy.select(models.Snapshot.id).where(
+        models.Snapshot.stack_id == stack_id
+    )
+    return rows.finds(context, query)
+
+
+def points(context: heat_types.Context, stalled: Idle) -> dict[PointKey, Any]:
+    """Return the sync points of a traversal that are left.
+
+    :returns: what the nodes before each have sent, in Heat's form.
+    """
+    query = sqlalchemy.select(
+        _Point.entity_id, _Point.is_update, _Point.input_data
+    ).where(*_is_of(stalled))
+    return {
+        (row.entity_id, row.is_update): row.input_data
+        for row in rows.select(context, query)
+    }
+
+
+def _is_of(stalled: Idle) -> tuple[Any, Any]:
+    return (
+        _Point.stack_id == stalled.stack_id,
+        _Point.traversal_id == stalled.traversal_id,
+    )
+
+
+def nodes(context: heat_types.Context, stack_id: str) -> dict[int, Any]:
+    """Return the resources of a stack, by number.
+
+    :returns: rows with the ``id``; ``replaces``, the number of the resource in
+        whose place it was made; ``template_id``, the template that it was last
+        changed to; ``status`` and ``action``.
+    """
+    query = sqlalchemy.select(
+        _Resource.id,
+        _Resource.replaces,
+        _Resource.current_template_id.label('template_id'),
+        _Resource.status,
+        _Resource.action,
+    ).where(_Resource.stack_id == stack_id)
+    return {row.id: row for row in rows.select(context, query)}
+
+
+def claim(context: heat_types.Context, stalled: Idle) -> bool:
+    """Change the stamp of a traversal; of several that try, one does.
+
+    As Heat's own writers do, those that come meanwhile start over.
+    """
+    sums = (
+        sqlalchemy.select(sqlalchemy.func.sum(_Point.atomic_key))
+        .where(*_is_of(stalled))
+        .scalar_subquery()
+    )
+    own = sqlalchemy.and_(
+        *_is_of(stalled),
+        _Point.entity_id == stalled.stack_id,
+        _Point.is_update.is_(True),
+    )
+    pairs = rows.select(
+        context,
+        sqlalchemy.select(_Point.atomic_key).where(own, sums == stalled.stamp),
+    )
+    return bool(pairs) and rows.write(
+        context,
+        sqlalchemy.update(_Point)
+        .where(own, _Point.atomic_key == pairs[0].atomic_key)
+        .values(atomic_key=_Point.atomic_key + 1),
+    ) == [1]

@@ -84,24 +84,14 @@ def unquoted() -> abc.Iterator[None]:
         failure = exception.Error(str(unavailable(exc)))
         raise failure.with_traceback(exc.__traceback__) from None
     except Exception as exc:
-        _forget_causes(exc)
+        shown: BaseException | None = exc
+        while shown is not None:
+            if isinstance(shown.__context__, db_exception.DBError):
+                # The log then shows neither the cause nor the context.
+                shown.__cause__ = None
+            # Python lets no chain of contexts lead back to itself.
+            shown = shown.__context__
         raise
-
-
-def _forget_causes(exc: BaseException) -> None:
-    """Cut off errors of the database from what is logged with an error."""
-    shown: BaseException | None = exc
-    # Two may lead to each other.
-    seen: set[int] = set()
-    while shown is not None and id(shown) not in seen:
-        seen.add(id(shown))
-        cause = shown.__cause__
-        if cause is None and not shown.__suppress_context__:
-            cause = shown.__context__
-        if isinstance(cause, db_exception.DBError):
-            # That leaves no context to be shown, either.
-            shown.__cause__ = cause = None
-        shown = cause
 
 
 # What the other rooms of the database build on
@@ -205,7 +195,7 @@ def says(column: Any, token: tokens.Token) -> Any:
 def read(
     context: heat_types.Context, ids: abc.Collection[str]
 ) -> dict[str, watcher.WatchedRow]:
-    """Read the rows of deployments; what is not there is left out."""
+    """Read the rows of deployments that exist, by ID."""
     query = sqlalchemy.select(
         _Deployment.id,
         _Deployment.config_id,
@@ -279,6 +269,16 @@ def of_group(context: heat_types.Context, group_id: str) -> list[Dated]:
         )
         for row, config in select(context, query)
     ]
+
+
+def own_count(context: heat_types.Context) -> int:
+    """Return how many deployments the project has created."""
+    query = (
+        sqlalchemy.select(sqlalchemy.func.count())
+        .select_from(_Deployment)
+        .where(_is_of_project(context))
+    )
+    return int(select(context, query)[0][0])
 
 
 def servers_of(
@@ -512,7 +512,27 @@ def write_deliveries(
     )
     new = []
     for each, project_id in made:
-        values = {'tenant': project_id} | _values(each)
+        # The state of an action that begins, as Heat's own class has it.
+        status, reason = (
+            heat_values.COMPLETE,
+            _('Not waiting for outputs signal'),
+        )
+        if each.is_signalled:
+            status, reason = (
+                heat_values.IN_PROGRESS,
+                _('Deploy data available'),
+            )
+        values = {
+            'tenant': project_id,
+            'config_id': each.config_id,
+            'server_id': each.server_id,
+            'action': each.action,
+            'input_values': each.input_values or {},
+            'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
+            'status': status,
+            'status_reason': each.reason or reason,
+            'stack_user_project_id': each.reading_project,
+        }
         if each.deployment_id not in former:
             new.append({'id': each.deployment_id, 'created_at': now} | values)
             continue
@@ -567,23 +587,6 @@ def _content(draft: heat_values.DerivedConfig) -> dict[str, Any]:
             rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
             rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
         },
-    }
-
-
-def _values(made: deliveries.Delivery) -> dict[str, Any]:
-    """Return the state of an action that begins, as Heat's own class does."""
-    status, reason = heat_values.COMPLETE, _('Not waiting for outputs signal')
-    if made.is_signalled:
-        status, reason = heat_values.IN_PROGRESS, _('Deploy data available')
-    return {
-        'config_id': made.config_id,
-        'server_id': made.server_id,
-        'action': made.action,
-        'input_values': made.input_values or {},
-        'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
-        'status': status,
-        'status_reason': made.reason or reason,
-        'stack_user_project_id': made.reading_project,
     }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell servers what they must run, one or many.
+"""Write to servers' metadata the configs that they must run.
 
 Heat tells one server at a time, reads its whole table of resources to find
 that, and does so for each deployment. Here a few statements serve hundreds,
@@ -79,7 +79,7 @@ def tell(
 def _tellings(
     project_id: str, reading_project: str | None
 ) -> sharing.Batches[str, heat_types.Context]:
-    """Return what tells servers together, which then all see the same."""
+    """Return the batches that tell the servers of one project together."""
     return sharing.Batches(
         functools.partial(_tell, reading_project), lambda exc: False
     )
@@ -97,9 +97,9 @@ def _tell(
         servers = [
             (each, server.resources[0])
             for each, server in resources.find_all(context, pending).items()
-            if server.resources and not server.resources[0].is_going
+            if server.resources and not server.resources[0].is_deleting
         ]
-        others |= {each for each, stand in servers if stand.has_queue}
+        others |= {each for each, part in servers if part.has_queue}
         pending = _write(
             context, [each for each in servers if not each[1].has_queue]
         )
@@ -116,17 +116,17 @@ def _tell(
 def _write(
     context: heat_types.Context, servers: abc.Sequence[_Server]
 ) -> set[str]:
-    """Write the metadata of servers; return whose was changed meanwhile."""
+    """Write the metadata of servers; return those changed meanwhile."""
     if not servers:
         return set()
-    _leave_gap([each for each, stand in servers if stand.put_url])
+    _leave_gap([each for each, part in servers if part.put_url])
     configs = rows.configs_of(context, [each for each, _ in servers])
     changed = [
-        (each, dataclasses.replace(stand, metadata=metadata))
-        for each, stand in servers
+        (each, dataclasses.replace(part, metadata=metadata))
+        for each, part in servers
         if (
             metadata := {
-                **stand.metadata,
+                **part.metadata,
                 'deployments': [
                     engine_api.format_software_config(config)
                     for config in sorted(
@@ -136,14 +136,14 @@ def _write(
             }
         )
         # One that was written, and not put, is put again.
-        != stand.metadata
-        or stand.put_url
+        != part.metadata
+        or part.put_url
     ]
     written = resources.write_metadata(context, [each for _, each in changed])
     to_put = [
-        (each, stand)
-        for each, stand in changed
-        if stand.put_url and stand.number in written
+        (each, part)
+        for each, part in changed
+        if part.put_url and part.number in written
     ]
     _requests.each(_put, to_put)
     # Who has written meanwhile may have put before that.
@@ -152,9 +152,9 @@ def _write(
         now = resources.versions(context, [each.number for _, each in to_put])
     return {
         each
-        for each, stand in changed
-        if stand.number not in written
-        or (stand.put_url and now.get(stand.number) != stand.next_version)
+        for each, part in changed
+        if part.number not in written
+        or (part.put_url and now.get(part.number) != part.next_version)
     }
 
 
@@ -171,19 +171,19 @@ def _leave_gap(server_ids: abc.Collection[str]) -> None:
 
 def _put(server: _Server) -> None:
     """Write the object from which a server reads its metadata."""
-    server_id, stand = server
+    server_id, part = server
     _written_at[server_id] = time.monotonic()
     try:
-        retrying.insist(_put_once, stand)
+        retrying.insist(_put_once, part)
     except errors.ServiceError as exc:
         _log(server_id, exc)
 
 
-def _put_once(stand: heat_values.ServerResource) -> None:
+def _put_once(part: heat_values.ServerResource) -> None:
     try:
         answer = _session().put(
-            stand.put_url or '',
-            jsonutils.dumps(stand.metadata),
+            part.put_url or '',
+            jsonutils.dumps(part.metadata),
             timeout=cfg.CONF.metadata_put_timeout,
         )
     except requests.RequestException as exc:
@@ -197,7 +197,7 @@ def _put_once(stand: heat_values.ServerResource) -> None:
 
 @functools.lru_cache(1)
 def _session() -> requests.Session:
-    """Return what keeps connections, for all threads.
+    """Return the session that keeps connections for all threads.
 
     Each of Heat's threads comes here sooner or later. With a connection of
     its own each would keep one open, and with TLS some memory as well.

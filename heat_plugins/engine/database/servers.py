@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether servers are there, what they are called, and what they take.
+"""Servers: their existence, names and deployment policies.
 
 The metadata of the resources that stand for a server say whose deployments it
 takes. Heat itself lets every stack of a project deploy to every server of it.
@@ -56,7 +56,7 @@ class Servers:
         return resources.find_all(context, [server_id])[server_id]
 
     def name(self, server_id: str) -> str:
-        """Return what people call a server: its resource, else its ID."""
+        """Return a server's name for people: its resource, else its ID."""
         return self.name_of(self.find(server_id))
 
     def name_of(self, server: heat_values.Server) -> str:
@@ -71,7 +71,7 @@ class Servers:
 
         :raises Exception: Nova's.
         """
-        stay = [each for each in server.resources if not each.is_going]
+        stay = [each for each in server.resources if not each.is_deleting]
         if server.resources and not stay:
             return False
         if any(each.is_itself for each in stay):

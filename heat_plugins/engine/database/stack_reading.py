@@ -11,19 +11,18 @@ import json
 from typing import Any
 
 from heat.common import exception
-from heat.db import models
 from heat.engine import stack as parser
 from heat.objects import software_config as config_objects
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 import oslo_messaging
-import sqlalchemy
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.runs.targets import stack_tree
 
@@ -60,7 +59,7 @@ class OwnHeat:
 
 @contextlib.contextmanager
 def translated(what: str) -> abc.Iterator[None]:
-    """Say what a failure of Heat means to runs.
+    """Translate failures of Heat into errors of runs.
 
     :param what: Heat is asked to do.
     """
@@ -82,14 +81,10 @@ def translated(what: str) -> abc.Iterator[None]:
         ) from exc
 
 
-_Stack, _Resource = models.Stack, models.Resource
-_Template = models.RawTemplate
-
-
 class ProjectStacks(OwnHeat):
-    """What selects targets; see `stack_tree.Selecting`.
+    """Implements `stack_tree.Selecting` for one request.
 
-    It remembers what it has read, so it serves one request.
+    It remembers all that it has read.
 
     :param context: of the user who asks, and no administrator: it reads the
         stacks of that user's project alone.
@@ -108,11 +103,8 @@ class ProjectStacks(OwnHeat):
 
     def stack(self, name_or_id: str) -> heat_values.Stack:
         if name_or_id not in self._stacks:
-            is_named = sqlalchemy.or_(
-                _Stack.id == name_or_id, _Stack.name == name_or_id
-            )
             with translated(f'read stack {name_or_id}'):
-                self._read_stacks(is_named)
+                self._read_stacks([name_or_id], name=name_or_id)
         if name_or_id in self._stacks:
             return self._stacks[name_or_id]
         for stack in self._stacks.values():
@@ -124,20 +116,15 @@ class ProjectStacks(OwnHeat):
         )
 
     def stack_names(self) -> list[str]:
-        query = (
-            sqlalchemy.select(_Stack.name)
-            .where(self._is_own(), _Stack.owner_id.is_(None))
-            .limit(bounds.CANDIDATES)
-        )
         with translated('list stacks'):
-            return [row.name for row in rows.select(self._context, query)]
+            return resources.stack_names(self._context, bounds.CANDIDATES)
 
     def stack_ids(self, tag: str | None = None) -> list[str]:
         with translated('list stacks'):
-            found = stack_objects.Stack.get_all(
+            stacks = stack_objects.Stack.get_all(
                 self._context, tags=None if tag is None else [tag]
             )
-            return [each.id for each in found]
+            return [each.id for each in stacks]
 
     def template(self, stack: heat_values.Stack) -> abc.Mapping[str, Any]:
         return self._templates[stack.id]
@@ -145,44 +132,27 @@ class ProjectStacks(OwnHeat):
     def resources(
         self, stack: heat_values.Stack
     ) -> list[heat_values.Resource]:
-        if stack.id not in self._resources:
-            self._resources[stack.id] = self._read_resources(stack)
-        return self._resources[stack.id]
-
-    def _read_resources(
-        self, stack: heat_values.Stack
-    ) -> list[heat_values.Resource]:
-        # A row that Heat has replaced comes before the one that stays.
-        query = (
-            sqlalchemy.select(
-                _Resource.name,
-                _Resource.physical_resource_id,
-                _Resource.action,
-                _Resource.status,
-                _Resource.stack_id,
-                _Resource.current_template_id,
-            )
-            .where(_Resource.root_stack_id == stack.id)
-            .order_by(_Resource.id)
-        )
+        if stack.id in self._resources:
+            return self._resources[stack.id]
         with translated(f'list the resources of {stack.name}'):
-            found = {
+            listed = {
                 (row.stack_id, row.name): row
-                for row in rows.select(self._context, query)
+                for row in resources.below(self._context, stack.id)
             }
             physical_ids = {
                 row.physical_resource_id
-                for row in found.values()
+                for row in listed.values()
                 if row.physical_resource_id
             }
-            stack_ids = {row.stack_id for row in found.values()}
-            for some in rows.batches(stack_ids | physical_ids):
-                self._read_stacks(_Stack.id.in_(some))
-            self._read_types(
-                {row.current_template_id for row in found.values()}
-            )
+            stack_ids = {row.stack_id for row in listed.values()}
+            self._read_stacks(stack_ids | physical_ids)
+            # Those of resources that are not those of stacks.
+            numbers = {row.current_template_id for row in listed.values()}
+            missing = numbers - self._types.keys() - {None}
+            for row in resources.templates(self._context, missing):
+                self._types[row.id] = _types_of(row.template or {})
             self._remember(rows.visible(self._context, physical_ids).values())
-        return [
+        self._resources[stack.id] = [
             heat_values.Resource(
                 name=row.name,
                 type=kind,
@@ -193,10 +163,11 @@ class ProjectStacks(OwnHeat):
                 if row.physical_resource_id in self._stacks
                 else None,
             )
-            for row in found.values()
+            for row in listed.values()
             if row.stack_id in self._stacks
             and (kind := self._type(row)) is not None
         ]
+        return self._resources[stack.id]
 
     def attribute(self, resource: heat_values.Resource, name: str) -> Any:
         with translated(f'read resource {resource.name}'):
@@ -245,28 +216,10 @@ class ProjectStacks(OwnHeat):
             self._given[row.id] = row
             self._configs[row.config.id] = row.config
 
-    def _is_own(self) -> Any:
-        return sqlalchemy.and_(
-            _Stack.tenant == self._context.project_id,
-            _Stack.deleted_at.is_(None),
-        )
-
-    def _read_stacks(self, condition: Any) -> None:
-        query = (
-            sqlalchemy.select(
-                _Stack.id,
-                _Stack.name,
-                _Stack.action,
-                _Stack.status,
-                _Stack.owner_id,
-                _Stack.raw_template_id,
-                _Template.template,
-                _Template.environment,
-            )
-            .join(_Template, _Template.id == _Stack.raw_template_id)
-            .where(self._is_own(), condition)
-        )
-        for row in rows.select(self._context, query):
+    def _read_stacks(
+        self, ids: abc.Collection[str], name: str | None = None
+    ) -> None:
+        for row in resources.stacks_with_templates(self._context, ids, name):
             template = row.template or {}
             self._templates[row.id] = template
             self._types[row.raw_template_id] = _types_of(template)
@@ -277,13 +230,6 @@ class ProjectStacks(OwnHeat):
                 parent=row.owner_id,
                 parameters=_parameters(template, row.environment or {}),
             )
-
-    def _read_types(self, template_ids: abc.Collection[int | None]) -> None:
-        """Read the templates of resources that are not those of stacks."""
-        query = sqlalchemy.select(_Template.id, _Template.template)
-        missing = {each for each in template_ids if each} - self._types.keys()
-        for row in rows.select_in(self._context, query, _Template.id, missing):
-            self._types[row.id] = _types_of(row.template or {})
 
     def _type(self, row: Any) -> str | None:
         """Return the type of a resource; None if its template lacks it."""
@@ -312,10 +258,10 @@ def _parameters(
         **(environment.get('parameters') or {}),
     }
     encrypted = environment.get('encrypted_param_names') or ()
-    found = {}
+    given = {}
     for name, part in declared.items():
         value = values.get(name, part.get('default', part.get('Default')))
         if name in encrypted or value is None:
             continue
-        found[name] = value if isinstance(value, str) else json.dumps(value)
-    return found
+        given[name] = value if isinstance(value, str) else json.dumps(value)
+    return given

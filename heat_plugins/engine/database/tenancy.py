@@ -15,16 +15,12 @@ from heat.common import context as heat_context
 from heat.common import exception
 from heat.common.i18n import _
 from heat.db import api as db_api
-from heat.db import models
-import sqlalchemy
 
 from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 
 _Function: TypeAlias = abc.Callable[..., Any]
-
-_Stack, _Deployment = models.Stack, models.SoftwareDeployment
-
 
 # What replaces functions of Heat's; see `engine.patches`
 
@@ -44,12 +40,12 @@ def own_deployment(get: _Function) -> _Function:
     """Let a project read its own deployments alone."""
 
     def get_own(context: heat_types.Context, deployment_id: str) -> Any:
-        found = get(context, deployment_id)
-        if context is not None and not _own(context, [found]):
+        deployment = get(context, deployment_id)
+        if context is not None and not _own(context, [deployment]):
             raise exception.NotFound(
                 _('Deployment with id %s not found') % deployment_id
             )
-        return found
+        return deployment
 
     return get_own
 
@@ -60,12 +56,7 @@ def own_count(count_all: _Function) -> _Function:
     def count_own(context: heat_types.Context) -> int:
         if context.is_admin:
             return int(count_all(context))
-        query = (
-            sqlalchemy.select(sqlalchemy.func.count())
-            .select_from(_Deployment)
-            .where(_Deployment.tenant == context.project_id)
-        )
-        return int(rows.select(context, query)[0][0])
+        return rows.own_count(context)
 
     return count_own
 
@@ -83,11 +74,9 @@ def _own(context: heat_types.Context, deployments: list[Any]) -> list[Any]:
     }
     if context.is_admin or not foreign:
         return deployments
-    query = sqlalchemy.select(_Stack.tenant).where(
-        _Stack.tenant.in_(foreign),
-        _Stack.stack_user_project_id == context.project_id,
+    own = resources.projects_with_users_in(
+        context, context.project_id, foreign
     )
-    own = {row.tenant for row in rows.select(context, query)}
     own.add(context.project_id)
     return [each for each in deployments if each.tenant in own]
 
@@ -107,21 +96,16 @@ def as_server_project(tell: _Function) -> _Function:
         **kwargs: Any,
     ) -> Any:
         if cnxt.is_admin and server_id:
-            cnxt = heat_types.in_project(
-                cnxt, _project_of(cnxt, server_id), is_admin=False
+            project_id = str(cnxt.project_id)
+            server = db_api.resource_get_by_physical_resource_id(
+                cnxt, server_id
             )
+            if server is not None:
+                project_id = resources.project_of_stack(cnxt, server.stack_id)
+            cnxt = heat_types.in_project(cnxt, project_id, is_admin=False)
         return tell(service, cnxt, server_id, *args, **kwargs)
 
     return tell_as_its_project
-
-
-def _project_of(context: heat_types.Context, server_id: str) -> str:
-    """Return the project of a server's stack; else that of the caller."""
-    found = db_api.resource_get_by_physical_resource_id(context, server_id)
-    if found is None:
-        return str(context.project_id)
-    query = sqlalchemy.select(_Stack.tenant).where(_Stack.id == found.stack_id)
-    return str(rows.select(context, query)[0].tenant)
 
 
 def naming_own_project(create: _Function) -> _Function:
@@ -145,14 +129,7 @@ def naming_own_project(create: _Function) -> _Function:
             named in (None, cnxt.project_id)
             or cnxt.is_admin
             # It may be that of the users of the caller's stacks.
-            or rows.finds(
-                cnxt,
-                sqlalchemy.select(_Stack.id).where(
-                    _Stack.tenant == cnxt.project_id,
-                    _Stack.stack_user_project_id == named,
-                    _Stack.deleted_at.is_(None),
-                ),
-            )
+            or resources.has_users_in(cnxt, named)
         ):
             raise exception.Invalid(
                 reason=_(

@@ -598,7 +598,7 @@ def _check_ways(context: heat_types.Context, wanted: ordering.Start) -> None:
     """
     if refusal := transports.refusal_of_runs(context.clients):
         raise errors.Refused(refusal)
-    lacking = transports.lacks_store(context.clients)
+    lacking = transports.lacks(context.clients, heat_values.TEMP_URL_POLL)
     if wanted.log_limit is not None and lacking:
         raise errors.Refused(
             f'"log_limit" is for live output, which needs an object store: '

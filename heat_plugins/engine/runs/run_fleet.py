@@ -850,7 +850,7 @@ def _refusal(
             f'Deployment {member.deployment_id} is no longer for server '
             f'{server.id}'
         )
-    if server.resources and all(each.is_going for each in server.resources):
+    if server.resources and all(each.is_deleting for each in server.resources):
         return f'Server {server.id} is being deleted'
     return servers.refusal(server, member.stack_id)
 
@@ -903,4 +903,4 @@ def _staying(
     found: heat_values.Server,
 ) -> list[heat_values.ServerResource]:
     """Return the resources of a physical ID that Heat does not delete."""
-    return [each for each in found.resources if not each.is_going]
+    return [each for each in found.resources if not each.is_deleting]

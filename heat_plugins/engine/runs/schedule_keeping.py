@@ -589,8 +589,9 @@ def _record_failure(
     is_own_error = isinstance(exc, errors.Error)
     shown = str(exc) if is_own_error else type(exc).__name__
     reason = bounds.shortened(shown, bounds.PART)
+    is_repeated = kept.with_record(reason=reason) == kept
     LOG.log(
-        logging.INFO if reason == kept.record.reason else logging.WARNING,
+        logging.INFO if is_repeated else logging.WARNING,
         'Cannot %(step)s schedule %(name)s of stack %(stack)s; retrying: '
         '%(error)s',
         {

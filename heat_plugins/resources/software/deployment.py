@@ -348,7 +348,7 @@ class DeploymentMixin(server_bound.ServerBound):
         ):
             raise bases.refused(self, bases.ambiguous())
         try:
-            return histories.Answers(self, signaller).take(details, row)
+            return histories.SignalHandler(self, signaller).take(details, row)
         except deliveries.ActionFailed as exc:
             raise bases.refused(
                 self, exc, kind=heat_values.EventKind.RESULT_REFUSED

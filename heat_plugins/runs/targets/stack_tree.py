@@ -13,7 +13,7 @@ from heat_plugins import heat_values
 from heat_plugins.signals import signal_names
 
 
-class Stacks(Protocol):
+class StackReader(Protocol):
     """What it takes to find resources of any stack.
 
     Each may raise `errors.NotFound`, `errors.Denied`, `errors.Unavailable`
@@ -41,7 +41,7 @@ class Stacks(Protocol):
         """Return an attribute of a resource; None if it has none such."""
 
 
-class Selecting(Stacks, Protocol):
+class Selecting(StackReader, Protocol):
     """What it takes to find, in any stack, what can be run, too.
 
     An engine has `engine.database.stack_reading` for it.
@@ -57,8 +57,8 @@ class Selecting(Stacks, Protocol):
         """Return a config."""
 
 
-class Orchestration(Stacks, Protocol):
-    """What it takes to signal and to update stacks, too."""
+class Orchestration(StackReader, Protocol):
+    """What it takes to signal and to update stacks, and to draw them, too."""
 
     def signal(
         self, resource: heat_values.Resource, details: abc.Mapping[str, Any]
@@ -69,6 +69,9 @@ class Orchestration(Stacks, Protocol):
         self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
     ) -> None:
         """Begin to update a stack, with more in its environment."""
+
+    def all_events(self, stack: heat_values.Stack) -> list[heat_values.Event]:
+        """Return the events of a stack and its nested ones, oldest first."""
 
 
 #: Types that are deployments.
@@ -136,7 +139,7 @@ class GroupMember:
     ended_at: str | None
 
 
-def stack(heat: Stacks, name_or_id: str) -> heat_values.Stack:
+def stack(heat: StackReader, name_or_id: str) -> heat_values.Stack:
     """Return a stack.
 
     :raises errors.NotFound: there is none; it names one that may be meant.
@@ -153,7 +156,7 @@ def stack(heat: Stacks, name_or_id: str) -> heat_values.Stack:
         raise errors.NotFound(f'{exc}{hint}') from exc
 
 
-def root(heat: Stacks, name_or_id: str) -> heat_values.Stack:
+def root(heat: StackReader, name_or_id: str) -> heat_values.Stack:
     """Return a stack, or the one at the top if it is nested."""
     top = stack(heat, name_or_id)
     while top.parent:
@@ -161,7 +164,7 @@ def root(heat: Stacks, name_or_id: str) -> heat_values.Stack:
     return top
 
 
-def find(heat: Stacks, stack: heat_values.Stack) -> list[Place]:
+def find(heat: StackReader, stack: heat_values.Stack) -> list[Place]:
     """Return all resources of a stack with their paths from there."""
     resources = heat.resources(stack)
     owners = {
@@ -188,7 +191,7 @@ def find(heat: Stacks, stack: heat_values.Stack) -> list[Place]:
     return sorted(named, key=lambda place: place.path)
 
 
-def _members(heat: Stacks, place: Place) -> abc.Iterator[Place]:
+def _members(heat: StackReader, place: Place) -> abc.Iterator[Place]:
     """Yield the members of a group that is one resource."""
     group = place.resource
     members: abc.Mapping[str, Any] = {}

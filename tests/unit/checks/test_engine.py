@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is told to serve our resource types, on which Python."""
 
+import contextlib
 import sys
+from unittest import mock
 
 from heat.engine import clients
 from heat.engine import environment
@@ -48,7 +50,7 @@ class WebhooksTest(testtools.TestCase):
 class ResourceTypesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.offer = registry.Offer(
+        self.offer = registry.LoadedTypes(
             classes={'OS::Test::A': Ours, 'OS::Test::B': Ours}, left_out={}
         )
         self.patch(registry, 'examine', lambda conf: self.offer)
@@ -67,13 +69,11 @@ class ResourceTypesTest(testtools.TestCase):
             self.assertIn(text, found.details)
         self.assertEqual(code, found.code)
 
-    def test_a_class_of_another_plugin_is_named(self):
+    def test_a_class_of_another_plugin_or_a_template_is_named(self):
         self.serve('OS::Test::B', Theirs)
         self.assert_told(
             Code.FAILURE, f'OS::Test::B: served by {__name__}', 'plugin_dirs'
         )
-
-    def test_a_template_in_our_place_is_named(self):
         self.environment.registry.load({'OS::Test::B': 'file:///b.yaml'})
         self.assert_told(Code.FAILURE, 'OS::Test::B: served by file:///b.yaml')
 
@@ -84,7 +84,7 @@ class ResourceTypesTest(testtools.TestCase):
 
     def test_a_type_that_cannot_load_is_a_failure_with_its_reason(self):
         reason = registry.LoadError('it lacks a library')
-        self.offer = registry.Offer(
+        self.offer = registry.LoadedTypes(
             classes=self.offer.classes,
             left_out={('OS::Test::C', 'OS::Test::D'): reason},
         )
@@ -123,36 +123,26 @@ class ResourceTypesTest(testtools.TestCase):
 
 
 class PythonTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.patch(engine, 'has_native_threads', lambda: True)
-
-    def check(self, *version):
-        self.patch(sys, 'version_info', version)
-        return engine.python()
-
     def test_a_parser_that_may_fail_in_threads_is_told(self):
-        for version in ((3, 11, 0), (3, 11, 14), (3, 12, 1)):
-            found = self.check(*version)
-            self.assertEqual(Code.SUCCESS, found.code)
-            self.assertIn('gh-106905', found.details)
-            self.assertIn('Python 3.12.2 or later', found.details)
-
-    def test_it_is_a_warning_where_heat_cannot_be_guarded(self):
-        self.patch(sync_point, '_str_unpack_tuple', None)
-        del sync_point._str_unpack_tuple
-        found = self.check(3, 11, 0)
-        self.assertEqual(Code.WARNING, found.code)
-        self.assertIn('gh-106905', found.details)
-
-    def test_so_is_one_without_native_threads(self):
-        self.patch(engine, 'has_native_threads', lambda: False)
-        details = self.check(3, 11, 0).details
-        self.assertNotIn('gh-106905', details)
-        self.assertIn('green threads', details)
-
-    def test_one_that_was_mended_is_well(self):
-        for version in ((3, 12, 2), (3, 13, 0), (3, 14, 1)):
-            found = self.check(*version)
-            self.assertEqual(Code.SUCCESS, found.code)
-            self.assertNotIn('gh-106905', found.details)
+        for version, is_native, is_guarded, code, said in (
+            ((3, 11, 0), True, True, Code.SUCCESS, 'gh-106905'),
+            ((3, 11, 14), True, True, Code.SUCCESS, 'Python 3.12.2 or later'),
+            ((3, 12, 1), True, True, Code.SUCCESS, 'gh-106905'),
+            ((3, 12, 2), True, True, Code.SUCCESS, None),
+            ((3, 14, 1), True, True, Code.SUCCESS, None),
+            ((3, 11, 0), True, False, Code.WARNING, 'gh-106905'),
+            ((3, 11, 0), False, True, Code.SUCCESS, 'green threads'),
+        ):
+            self.patch(engine, 'has_native_threads', lambda n=is_native: n)
+            self.patch(sys, 'version_info', version)
+            with contextlib.ExitStack() as stack:
+                if not is_guarded:
+                    stack.enter_context(
+                        mock.patch.object(sync_point, '_str_unpack_tuple')
+                    )
+                    del sync_point._str_unpack_tuple
+                found = engine.python()
+            self.assertEqual(code, found.code)
+            self.assertIn(said or 'Python', found.details)
+            is_told = said is not None and is_native
+            self.assertEqual(is_told, 'gh-106905' in found.details)

@@ -90,16 +90,7 @@ class HeatServersTest(test_heat.HeatCase):
 
 
 class AddressTest(testtools.TestCase):
-    def test_the_one_that_its_owner_has_set_comes_first(self):
-        networks = {'a': [{'addr': '10.0.0.1', 'version': 4}]}
-        self.assertEqual(
-            '192.0.2.1',
-            heat_plans.address(
-                {'accessIPv4': '192.0.2.1', 'addresses': networks}
-            ),
-        )
-
-    def test_a_floating_one_goes_before_others_and_ipv4_before_ipv6(self):
+    def test_the_owners_choice_then_a_floating_one_then_ipv4(self):
         six = {'addr': '2001:db8::1', 'version': 6}
         four = {'addr': '10.0.0.1', 'version': 4}
         floating = {
@@ -107,11 +98,12 @@ class AddressTest(testtools.TestCase):
             'version': 4,
             'OS-EXT-IPS:type': 'floating',
         }
-        for every, wanted in (
-            ([six, four, floating], '192.0.2.1'),
-            ([six, four], '10.0.0.1'),
-            ([six], '2001:db8::1'),
-            ([], ''),
+        for every, own, wanted in (
+            ([floating], '198.51.100.1', '198.51.100.1'),
+            ([six, four, floating], '', '192.0.2.1'),
+            ([six, four], '', '10.0.0.1'),
+            ([six], '', '2001:db8::1'),
+            ([], '', ''),
         ):
-            found = heat_plans.address({'addresses': {'net': every}})
-            self.assertEqual(wanted, found)
+            attributes = {'accessIPv4': own, 'addresses': {'net': every}}
+            self.assertEqual(wanted, heat_plans.address(attributes))

@@ -7,7 +7,6 @@ from heat.engine.clients.os import swift as heats
 from oslo_config import cfg
 
 from heat_plugins import config
-from heat_plugins import errors
 from heat_plugins.clients import heat_swift
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import stores
@@ -19,14 +18,11 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
         return self.heat.context.clients.client_plugin(config.SWIFT_CLIENT)
 
     def test_heat_finds_it_beside_its_own(self):
+        clients = self.heat.context.clients
         self.assertIsInstance(self.plugin(), heat_swift.SwiftClientPlugin)
         self.assertIs(
-            heats.SwiftClientPlugin,
-            type(self.heat.context.clients.client_plugin('swift')),
+            heats.SwiftClientPlugin, type(clients.client_plugin('swift'))
         )
-
-    def test_a_context_has_one_store(self):
-        clients = self.heat.context.clients
         made = clients.client(config.SWIFT_CLIENT)
         self.assertIsInstance(made, stores.ObjectStore)
         self.assertIs(made, clients.client(config.SWIFT_CLIENT))
@@ -45,18 +41,3 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
         (cloud,), options = transport.call_args
         self.assertEqual('internalURL', cloud.interface)
         self.assertEqual('/etc/ca.pem', options['tls']['verify'])
-
-    def test_its_errors_are_told_apart(self):
-        plugin = self.plugin()
-        self.assertTrue(plugin.is_not_found(errors.NoObject('x', 404)))
-        self.assertTrue(plugin.is_conflict(errors.Conflict('x', 409)))
-        self.assertTrue(plugin.is_over_limit(errors.ServiceError('x', 413)))
-        for ask in (
-            plugin.is_not_found,
-            plugin.is_conflict,
-            plugin.is_over_limit,
-        ):
-            self.assertFalse(ask(errors.Unavailable('x', 503)))
-            self.assertFalse(ask(ValueError()))
-        self.assertTrue(plugin.is_client_exception(errors.BadContent('x')))
-        self.assertFalse(plugin.is_client_exception(ValueError()))

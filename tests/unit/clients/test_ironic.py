@@ -63,19 +63,18 @@ class BaremetalTest(testtools.TestCase):
             self.ironic.asked[1],
         )
 
-    def test_a_version_is_asked_for(self):
-        self.answer(200, {'nodes': []})
-        self.baremetal.nodes()
-        for header in (
-            'X-OpenStack-Ironic-API-Version',
-            'OpenStack-API-Version',
-        ):
-            self.assertIn('1.81', self.ironic.headers[header])
-
-    def test_an_address_may_name_the_version(self):
-        self.answer(200, {'nodes': []})
-        self.at(f'{URL}/v1/').nodes()
-        self.assertEqual(f'{URL}/v1/nodes/detail', self.ironic.asked[0][1])
+    def test_a_version_is_asked_for_that_the_address_may_name(self):
+        for url in (URL, f'{URL}/v1/'):
+            self.answer(200, {'nodes': []})
+            self.at(url).nodes()
+            self.assertEqual(
+                f'{URL}/v1/nodes/detail', self.ironic.asked[-1][1]
+            )
+            for header in (
+                'X-OpenStack-Ironic-API-Version',
+                'OpenStack-API-Version',
+            ):
+                self.assertIn('1.81', self.ironic.headers[header])
 
     def test_each_change_is_one_request(self):
         for _ in range(6):
@@ -106,11 +105,9 @@ class BaremetalTest(testtools.TestCase):
             ],
         )
 
-    def test_ports_are_in_lower_case(self):
+    def test_ports_are_in_lower_case_and_an_inventory_is_as_it_is(self):
         self.answer(200, {'ports': [{'node_uuid': 'id', 'address': 'AA:BB'}]})
         self.assertEqual({'aa:bb': 'id'}, self.baremetal.ports())
-
-    def test_an_inventory_is_read(self):
         self.answer(200, {'inventory': {}})
         self.assertEqual({'inventory': {}}, self.baremetal.inventory('id'))
 
@@ -131,14 +128,13 @@ class BaremetalTest(testtools.TestCase):
                 f'Ironic answered {status} to GET of nodes: {said}', str(error)
             )
 
-    def test_words_may_be_json_in_json(self):
+    def test_other_answers_are_errors_too(self):
+        # Older Ironics give JSON within JSON.
         fault = json.dumps({'faultstring': 'Bad\n driver'})
         self.answer(400, {'error_message': fault})
         error = self.assertRaises(errors.Refused, self.baremetal.nodes)
         self.assertIn('Bad driver', str(error))
-
-    def test_what_is_no_json_is_an_error(self):
-        self.ironic.answers.append((200, b'<html>'))
+        self.answer(200, b'<html>')
         self.assertRaises(errors.ServiceError, self.baremetal.nodes)
 
     def test_what_keystoneauth_raises_is_told(self):

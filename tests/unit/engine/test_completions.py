@@ -7,7 +7,6 @@ import types
 from unittest import mock
 
 from heat.engine import sync_point
-import tenacity
 import testtools
 
 from heat_plugins.engine import patches
@@ -63,107 +62,20 @@ class TurnsTest(testtools.TestCase):
             thread.join(30)
             self.assertFalse(thread.is_alive())
 
-    def test_those_of_other_stacks_do_not_wait_for_them(self):
-        with mock.patch.object(patches, '_TURN_SECONDS', 60):
-            begun = [self.begin(1, stack='s1'), self.begin(2, stack='s2')]
-            self.come_in(2)
-            self.end(*begun)
-
-    def test_heats_own_resources_take_no_turns(self):
+    def test_deployments_of_one_stack_alone_take_turns(self):
         with mock.patch.object(patches, '_TURN_SECONDS', 60):
             begun = [
-                self.begin(number, kind='OS::Heat::Value')
-                for number in range(3)
+                self.begin(1, stack='s1'),
+                self.begin(2, stack='s2'),
+                self.begin(3, kind='OS::Heat::Value', stack='s1'),
             ]
             self.come_in(3)
+            # It waits for the first.
+            begun.append(self.begin(4, stack='s1'))
+            begun[-1].join(0.1)
+            self.assertNotIn(4, self.inside)
             self.end(*begun)
-
-    def test_stacks_are_forgotten(self):
-        for number in range(patches._IDLE_STACKS + 9):
-            self.end(self.begin(number, stack=f'stack-{number}'))
-        self.assertIsNone(patches._turns.find('stack-0'))
-        self.assertLessEqual(len(patches._turns), patches._IDLE_STACKS + 2)
-
-
-class Row:
-    """A sync point in the database, where only the newest may be changed."""
-
-    def __init__(self):
-        self.input_data, self.extra_data = {}, None
-        self.atomic_key = 0
-        self.conflicts = 0
-        self._lock = threading.Lock()
-        self._pause = threading.Event()
-
-    def read(self, *args):
-        with self._lock:
-            found = types.SimpleNamespace(
-                input_data=self.input_data,
-                extra_data=self.extra_data,
-                atomic_key=self.atomic_key,
-            )
-        # A database takes its time.
-        self._pause.wait(0.002)
-        return found
-
-    def change(
-        self, context, key, traversal, is_update, version, data, extra=None
-    ):
-        with self._lock:
-            if version != self.atomic_key:
-                self.conflicts += 1
-                return 0
-            self.atomic_key += 1
-            self.input_data, self.extra_data = data, extra
-            return 1
-
-
-class ConflictsTest(testtools.TestCase):
-    """Heat's own code, with many that complete together."""
-
-    def setUp(self):
-        super().setUp()
-        self.row = Row()
-        self.patch(sync_point, 'get', self.row.read)
-        self.patch(sync_point, 'update_input_data', self.row.change)
-        # Else it would pause for up to a minute.
-        self.patch(tenacity.nap.time, 'sleep', lambda seconds: None)
-
-    def complete(self, number, wrapper):
-        """Let so many complete; return how often Heat found them all."""
-        together = threading.Barrier(number)
-        ready = []
-
-        def propagate(checker, context, resource_id, *args):
-            sync_point.sync(
-                context,
-                'stack',
-                'traversal',
-                True,
-                lambda *found: ready.append(found),
-                {(each, True) for each in range(number)},
-                {(resource_id, True): None},
-            )
-
-        wrapped = wrapper(propagate)
-        deployment = types.SimpleNamespace(type=lambda: DEPLOYMENT)
-        stack = types.SimpleNamespace(id='s1')
-
-        def go(each):
-            together.wait(30)
-            wrapped(None, None, each, 'traversal', True, deployment, stack)
-
-        threads.run(*(functools.partial(go, each) for each in range(number)))
-        return len(ready)
-
-    def test_heats_resources_get_in_each_others_way(self):
-        self.complete(20, lambda propagate: propagate)
-        self.assertGreater(self.row.conflicts, 0)
-
-    def test_those_that_take_turns_do_not(self):
-        self.assertEqual(1, self.complete(50, patches.in_turn))
-        self.assertEqual(50, self.row.atomic_key)
-        self.assertEqual(0, self.row.conflicts)
+        self.assertEqual([], self.inside)
 
 
 class LiteralsTest(testtools.TestCase):

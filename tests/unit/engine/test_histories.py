@@ -111,7 +111,7 @@ class Deployment:
 
     def take(self, signaller, details, given):
         """Return what the event of a signal says."""
-        return histories.Answers(self, signaller).take(details, given)
+        return histories.SignalHandler(self, signaller).take(details, given)
 
     def refuses(self, signaller, details, given, why):
         with pytest.raises(deliveries.ActionFailed, match=why):

@@ -2,7 +2,6 @@
 """What the deployments of one root stack share."""
 
 from concurrent import futures
-import datetime
 import threading
 
 from heat.common import crypt
@@ -12,7 +11,6 @@ from oslo_config import cfg
 from heat_plugins import errors
 from heat_plugins.engine import hubs
 from heat_plugins.engine import signing
-from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.signals import watcher
 from tests.unit import heat_fixture
@@ -37,15 +35,12 @@ class Case(deployments.DeploymentTestCase):
 
 
 class RegistryTest(Case):
-    def test_there_is_one_for_each_root_stack(self):
-        self.assertIs(self.hub('a'), self.hub('a'))
-        self.assertIsNot(self.hub('a'), self.hub('b'))
-
-    def test_and_for_each_project(self):
-        context = heat_fixture.new_context(project_id='f' * 32)
-        self.patch(self.stack, 'context', self.stack.context)
+    def test_there_is_one_for_each_root_stack_of_each_project(self):
         ours = self.hub('a')
-        self.stack.context = context
+        self.assertIs(ours, self.hub('a'))
+        self.assertIsNot(ours, self.hub('b'))
+        context = heat_fixture.new_context(project_id='f' * 32)
+        self.patch(self.stack, 'context', context)
         self.assertIsNot(ours, self.hub('a'))
 
     def test_those_that_nobody_uses_are_forgotten_the_oldest_first(self):
@@ -84,13 +79,6 @@ class CredentialsTest(Case):
 
         self.patch(self.stack, 'stored_context', stored_context)
 
-    def test_they_are_taken_once(self):
-        hub = self.hub()
-        hub.signing.signer()
-        hub.names(())
-        self.hub().signing.signer()
-        self.assertEqual(1, len(self.made))
-
     def test_they_are_those_that_the_stack_has_by_now(self):
         seen = []
         self.patch(
@@ -115,14 +103,15 @@ class CredentialsTest(Case):
         self.assertEqual(1, len(self.made))
         self.assertEqual(1, len(self.swift.seen))
 
-    def test_other_errors_say_nothing_about_them(self):
+    def test_they_are_taken_once_as_other_errors_say_nothing_of_them(self):
         hub = self.hub()
         hub.signing.signer()
         self.swift.fail(1, 503)
         self.assertRaises(
             errors.Unavailable, hub.call, self.stack, lambda: hub.names(())
         )
-        hub.adopt(self.stack)
+        hub.names(())
+        self.hub().signing.signer()
         self.assertEqual(1, len(self.made))
 
 
@@ -178,22 +167,18 @@ class SlowStoreTest(Case):
         for each in running:
             self.assertRaises(errors.NoObject, each.result, 30)
 
-    def test_making_a_url_holds_up_nobody_who_waits(self):
+    def test_a_request_to_the_store_holds_up_nobody_who_waits(self):
         hub = self.hub()
-        making = self.hanging(hub.signing.signer)
-        self.begin(self.assert_nobody_else_waits, hub).result(10)
-        self.assertFalse(making.done())
-        self.answer.set()
-        making.result(10)
-
-    def test_dropping_a_container_holds_up_nobody_who_waits(self):
-        hub = self.hub()
-        hub.signing.signer()
-        dropping = self.hanging(hub.drop_container, hub.container)
-        self.begin(self.assert_nobody_else_waits, hub).result(10)
-        self.assertFalse(dropping.done())
-        self.answer.set()
-        dropping.result(10)
+        for do, *given in (
+            (hub.signing.signer,),
+            (hub.drop_container, hub.container),
+        ):
+            self.answer.clear()
+            running = self.hanging(do, *given)
+            self.begin(self.assert_nobody_else_waits, hub).result(10)
+            self.assertFalse(running.done())
+            self.answer.set()
+            running.result(10)
 
     def test_nobody_waits_until_signals_that_were_taken_are_deleted(self):
         self.patch(
@@ -213,17 +198,6 @@ class SlowStoreTest(Case):
         self.answer.set()
         self.assertEqual([], listing.result(10))
 
-    def test_all_who_need_a_url_meanwhile_share_the_attempt(self):
-        hub = self.hub()
-        making = [self.hanging(hub.signing.signer)]
-        making += [self.begin(hub.signing.signer) for _ in range(5)]
-        until(lambda: _sharing(hub) == 5)
-        self.swift.fail(1, 503)
-        self.answer.set()
-        for each in making:
-            self.assertRaises(errors.Unavailable, each.result, 10)
-        self.assertEqual(1, len(self.swift.seen))
-
     def test_a_signer_made_while_the_container_goes_is_not_kept(self):
         hub = self.hub()
         making = self.hanging(hub.signing.signer)
@@ -234,19 +208,6 @@ class SlowStoreTest(Case):
         hub.store.delete_container(hub.container)
         hub.signing.signer()
         self.assertEqual([hub.container], self.containers())
-
-
-def _sharing(hub):
-    """Return how many share an attempt to make a signer."""
-    return len(hub.signing._signer_attempt._future._condition._waiters)
-
-
-def until(true):
-    """Wait until a function of what threads do returns something true."""
-    deadline = datetime.datetime.now() + datetime.timedelta(seconds=30)
-    while not true():
-        assert datetime.datetime.now() < deadline
-        threading.Event().wait(0.01)
 
 
 class SignerTest(Case):
@@ -326,40 +287,20 @@ class OverfullTest(Case):
         self.assertEqual(1, len(whole))
 
 
-class DropTest(Case):
-    def test_after_it_a_url_is_for_a_container_that_is_there(self):
-        hub = self.hub()
-        hub.signing.signer()
-        hub.drop_container(hub.container)
-        hub.signing.signer()
-        self.assertEqual([hub.container], self.containers())
-        self.assertTrue(keys.KeyKeeper._abilities)
-
-
 class RefusalTest(Case):
-    """What the object store has refused a short while ago."""
-
-    def refused(self, status):
-        """Let the store refuse all for now; return the hub that was told."""
-        hub = self.hub(f'root{status}')
-        self.swift.fail(1, status)
-        self.assertRaises(errors.ServiceError, hub.signing.signer)
-        return hub
-
-    def test_who_is_not_let_in_is_not_let_in_for_a_while(self):
-        hub = self.refused(403)
-        self.now += 200
-        self.assertIsInstance(hub.signing.refusal, errors.TempURLsUnusable)
-        self.now += 200
-        self.assertIsNone(hub.signing.refusal)
-
-    def test_a_token_that_is_not_taken_may_be_so_before_long(self):
-        hub = self.refused(401)
-        self.now += 20
-        self.assertIsInstance(hub.signing.refusal, errors.TokenRejected)
-        self.now += 20
-        self.assertIsNone(hub.signing.refusal)
-
-    def test_a_store_that_is_out_of_order_has_refused_nothing(self):
-        hub = self.refused(503)
-        self.assertIsNone(hub.signing.refusal)
+    def test_a_refusal_of_the_object_store_counts_for_a_while(self):
+        for status, seconds, kind in (
+            (403, 300, errors.TempURLsUnusable),
+            # A new token comes soon.
+            (401, 30, errors.TokenRejected),
+            # A store that is out of order has refused nothing.
+            (503, 0, None),
+        ):
+            hub = self.hub(f'root{status}')
+            self.swift.fail(1, status)
+            self.assertRaises(errors.ServiceError, hub.signing.signer)
+            if kind is not None:
+                self.now += seconds * 2 / 3
+                self.assertIsInstance(hub.signing.refusal, kind)
+                self.now += seconds * 2 / 3
+            self.assertIsNone(hub.signing.refusal)

@@ -63,6 +63,8 @@ GREEN = f"""
 import eventlet; eventlet.monkey_patch()
 import threading, time
 
+waiting = 0
+
 def tick():
     global waiting
     while True:
@@ -136,19 +138,14 @@ class SeveralProcessesTest(testtools.TestCase):
 
         until(is_shown)
 
-    def test_one_serves_the_sums_of_all(self):
-        self.worker(2)
-        self.worker(3)
-        self.shows(complete=5, waiting=5, oldest=30, requests=2)
-
-    def test_when_it_dies_another_one_serves_and_sums_stay(self):
+    def test_one_serves_the_sums_of_all_and_when_it_dies_another_one(self):
         first = self.worker(2)
         self.shows(complete=2)
         self.worker(3)
-        self.shows(complete=5, waiting=5)
+        self.shows(complete=5, waiting=5, oldest=30, requests=2)
         first.send_signal(signal.SIGKILL)
         first.wait()
-        # What the dead one has waited for, it no longer does.
+        # The sums stay; the dead one no longer waits.
         self.shows(complete=5, waiting=3, oldest=30, requests=2)
 
     def test_a_new_start_counts_from_zero(self):
@@ -178,12 +175,6 @@ class SeveralProcessesTest(testtools.TestCase):
                 label = f'{{{metric.label}="{value}"}}' if value else ''
                 self.assertIn(f'{name}{label}', shown)
 
-    def test_a_silent_client_holds_up_no_other(self):
-        self.worker(1)
-        self.shows(complete=1)
-        with socket.create_connection(('127.0.0.1', self.port)):
-            self.shows(complete=1)
-
     def test_one_warning_says_that_another_service_has_the_port(self):
         log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
         dead = pathlib.Path(self.folder, 'gauge_livesum_999999999.db')
@@ -209,13 +200,11 @@ class FolderTest(testtools.TestCase):
             fixtures.MonkeyPatch('tempfile.tempdir', str(self.home))
         )
 
-    def test_no_other_user_may_read_it(self):
-        path = metrics_serving.folder_of('127.0.0.1', 9)
-        self.assertEqual(0o700, path.stat().st_mode & 0o777)
-
-    def test_each_port_has_its_own(self):
+    def test_each_port_has_its_own_that_no_other_user_may_read(self):
         paths = {metrics_serving.folder_of('::1', n) for n in (1, 2)}
-        self.assertEqual(2, len(paths))
+        self.assertEqual(
+            [0o700] * 2, [p.stat().st_mode & 0o777 for p in paths]
+        )
 
     def refused(self):
         self.assertRaises(OSError, metrics_serving.folder_of, '127.0.0.1', 9)
@@ -243,19 +232,15 @@ class ScanTest(heat_fixture.HeatTestCase):
         super().setUp()
         self.addCleanup(metrics.install, {})
 
-    def test_it_is_off_by_default(self):
+    def test_it_is_off_by_default_and_needs_no_other_scan(self):
         started = []
         self.patch(threading.Thread, 'start', lambda t: started.append(t))
+        cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
         self.patch(process, '_process', None)
-        process.watch(metrics_scan.SCAN)
+        process.watch(rescue.SCAN, metrics_scan.SCAN)
         self.assertEqual([], started)
-
-    def test_it_needs_no_other_scan(self):
-        started = []
-        self.patch(threading.Thread, 'start', lambda t: started.append(t))
         self.patch(process, '_process', None)
         cfg.CONF.set_override('metrics_port', 9, 'heat_plugins')
-        cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
         process.watch(rescue.SCAN, metrics_scan.SCAN)
         self.assertEqual(['heat-plugins-metrics'], [t.name for t in started])
 

@@ -33,12 +33,9 @@ class WatchTest(heat_fixture.HeatTestCase):
         process.watch(*SCANS)
         return len(self.started)
 
-    def test_a_process_begins_once(self):
+    def test_a_process_begins_once_and_a_forked_one_for_itself(self):
         self.assertEqual(2, self.watch())
         self.assertEqual(2, self.watch())
-
-    def test_a_forked_process_begins_for_itself(self):
-        self.watch()
         self.patch(process, '_process', os.getpid() + 1)
         self.assertEqual(4, self.watch())
 
@@ -62,10 +59,7 @@ class WatchTest(heat_fixture.HeatTestCase):
         self.start()
         self.assertEqual(['before', 'Heat', 'after Heat'], self.started)
 
-    def test_an_interval_of_nothing_means_never(self):
-        self.assertEqual(0, self.watch(interval=0))
-
-    def test_a_scan_without_an_option_starts_in_any_case(self):
+    def test_without_an_interval_only_scans_without_an_option_start(self):
         cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
         always = process.Scan(
             name='x', wanted='y', begin=lambda: None, option=None

@@ -23,8 +23,8 @@ from oslo_utils import timeutils
 from heat_plugins import metrics
 from heat_plugins import tokens
 from heat_plugins.engine import rescue
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.database import scans
 from tests.unit import counted
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -55,7 +55,7 @@ class LookTest(heat_fixture.HeatTestCase):
         self.set_stack()
 
     def take_away(self, held):
-        return scans.change(
+        return resources.change(
             self.context,
             held,
             engine_id=None,
@@ -79,7 +79,7 @@ class LookTest(heat_fixture.HeatTestCase):
     def look(self):
         went_on = []
         self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
-        for how in ('_begin', '_go_on'):
+        for how in ('_begin', '_resume'):
             self.patch(
                 rescue,
                 how,
@@ -125,7 +125,7 @@ class LookTest(heat_fixture.HeatTestCase):
         self.held()
         stored = heat_fixture.new_context(trustor_user_id='owner')
         self.patch(type(self.stack), 'stored_context', lambda stack: stored)
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         stack, _found, _scope = rescue.load(held)
         self.assertEqual('owner', stack.context.user_id)
 
@@ -135,19 +135,21 @@ class LookTest(heat_fixture.HeatTestCase):
         self.patch(service_utils, 'engine_alive', None)
         self.assertEqual([], self.look())
 
-    def test_an_engine_that_answers_lives(self):
-        self.held()
-        self.answering.add(self.engine_id)
-        self.assertEqual([], self.look())
-
-    def test_what_nobody_holds_is_left(self):
-        self.held(engine_id=None)
-        self.assertEqual([], self.look())
-
-    def test_a_stack_that_is_complete_is_left(self):
-        self.held()
-        self.set_stack(status='COMPLETE')
-        self.assertEqual([], self.look())
+    def test_what_no_dead_engine_holds_is_left(self):
+        for values, stack, answering in (
+            ({}, {}, {self.engine_id}),
+            ({'engine_id': None}, {}, ()),
+            ({}, {'status': 'COMPLETE'}, ()),
+            # Heat itself looks after these.
+            ({}, {'convergence': False}, ()),
+        ):
+            self.answering = answering
+            self.held(**values)
+            self.set_stack(**stack)
+            self.assertEqual([], self.look())
+            self.answering = ()
+            self.set_stack()
+            self.assertEqual([self.held()], self.look())
 
     def test_what_has_no_server_is_left_in_a_stack_that_has_failed(self):
         number = self.held()
@@ -162,24 +164,11 @@ class LookTest(heat_fixture.HeatTestCase):
         self.set_stack(status='FAILED')
         self.assertEqual([], self.look_later())
 
-    def test_a_stack_without_convergence_is_left_to_heat(self):
-        self.held()
-        self.set_stack(convergence=False)
-        self.assertEqual([], self.look())
-
-    def test_what_is_not_ours_is_left_to_heat(self):
+    def test_what_is_not_ours_is_looked_into_once_after_each_change(self):
         self.held()
         self.assertEqual([], self.rescuer.look())
-
-    def test_what_is_not_ours_is_looked_into_once(self):
-        self.held()
-        self.rescuer.look()
-        self.patch(service_utils, 'engine_alive', None)
-        self.assertEqual([], self.rescuer.look())
-
-    def test_what_is_not_ours_is_looked_into_again_after_a_change(self):
-        self.held()
-        self.rescuer.look()
+        with mock.patch.object(service_utils, 'engine_alive', None):
+            self.assertEqual([], self.rescuer.look())
         number = self.held(engine_id=None)
         self.held()
         self.assertEqual([number], self.look())
@@ -204,23 +193,29 @@ class LookTest(heat_fixture.HeatTestCase):
 
         self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
         self.patch(rescue, 'load', load)
-        self.patch(rescue, '_go_on', go_on)
+        self.patch(rescue, '_resume', go_on)
         self.assertEqual(went_on, self.rescuer.look())
         self.assertEqual([second], [each.id for each in went_on])
 
-    def test_of_several_that_see_a_dead_engine_one_goes_on(self):
+    def test_of_several_that_see_a_dead_engine_one_resumes_it(self):
         number = self.held()
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         self.assertTrue(self.take_away(held))
         self.assertFalse(self.take_away(held))
         row = db_api.resource_get(self.context, number)
         self.assertEqual((None, 'FAILED'), (row.engine_id, row.status))
         self.assertIn(self.engine_id, row.status_reason)
+        # Those that see it later wait again.
+        (held,) = resources.held(self.context)
+        self.assertTrue(self.take_away(held))
+        (again,) = resources.held(self.context)
+        self.assertEqual(held.reason, again.reason)
+        self.assertNotEqual(held.key, again.key)
 
     def taken(self, **values):
         """Take the resource from its engine, and tell nobody; its number."""
         number = self.held(**values)
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         self.assertTrue(self.take_away(held))
         return number
 
@@ -232,17 +227,17 @@ class LookTest(heat_fixture.HeatTestCase):
         self.patch(time, 'monotonic', lambda: now + rescue.CHECKING + 1)
         return self.look()
 
-    def test_what_was_taken_and_not_checked_is_gone_on_with_later(self):
-        number = self.taken()
-        self.assertEqual([number], self.look_later())
-
-    def test_so_is_a_deletion_of_what_was_replaced(self):
-        number = self.taken(action='DELETE', replaced_by=7)
-        self.assertEqual([number], self.look_later())
-
-    def test_what_was_taken_and_replaced_is_left(self):
-        self.taken(replaced_by=7)
-        self.assertEqual([], self.look_later())
+    def test_what_was_taken_and_not_checked_is_resumed_later(self):
+        for values, is_resumed in (
+            ({}, True),
+            ({'replaced_by': 7}, False),
+            # A deletion of what was replaced.
+            ({'replaced_by': 7, 'action': 'DELETE'}, True),
+        ):
+            self.rescuer = rescue.Rescuer()
+            expected = [self.taken(**values)] if is_resumed else []
+            self.taken(**values)
+            self.assertEqual(expected, self.look_later())
 
     def made_again(self, number, **values):
         """Let something have been made in the place of a resource."""
@@ -276,41 +271,29 @@ class LookTest(heat_fixture.HeatTestCase):
         self.made_again(number, action='DELETE')
         self.assertEqual([number], self.look_later())
 
-    def test_what_was_made_and_not_begun_with_is_looked_at_later(self):
-        number = self.made_again(self.stack['value'].id)
-        self.assertEqual([number], self.look_later())
-
-    def test_what_waits_for_its_first_turn_is_left(self):
-        self.made_again(None)
-        self.assertEqual([], self.look_later())
-
-    def test_so_is_what_was_made_before_the_last_update(self):
+    def test_a_replacement_that_nobody_has_begun_is_resumed_later(self):
+        number = self.stack['value'].id
         other = self.heat.create(TEMPLATE, name='other')
-        self.made_again(self.stack['value'].id, current_template_id=other.t.id)
-        self.assertEqual([], self.look_later())
-
-    def test_and_what_was_made_once_more_since(self):
-        first = self.made_again(self.stack['value'].id)
-        second = self.made_again(self.stack['value'].id)
-        self.assertLess(first, second)
-        self.assertEqual([second], self.look_later())
+        for values, is_resumed in (
+            # It waits for its first turn.
+            ({'replaces': None}, False),
+            # It was made before the last update.
+            ({'current_template_id': other.t.id}, False),
+            ({}, True),
+            # Of two the last.
+            ({}, True),
+        ):
+            made = self.made_again(number, **values)
+            expected = [made] if is_resumed else []
+            self.assertEqual(expected, self.look_later())
 
     def test_what_has_failed_otherwise_is_left(self):
         self.held(status='FAILED', engine_id=None, status_reason='Resource')
         self.assertEqual([], self.look_later())
 
-    def test_who_goes_on_with_what_was_taken_lets_the_others_wait(self):
-        self.taken()
-        (held,) = scans.held(self.context)
-        self.assertTrue(self.take_away(held))
-        self.assertFalse(self.take_away(held))
-        (again,) = scans.held(self.context)
-        self.assertEqual(held.reason, again.reason)
-        self.assertNotEqual(held.key, again.key)
-
     def test_an_engine_that_goes_on_after_all_keeps_its_resource(self):
         self.held()
-        (held,) = scans.held(self.context)
+        (held,) = resources.held(self.context)
         self.held(status='COMPLETE')
         self.assertFalse(self.take_away(held))
 
@@ -375,9 +358,6 @@ class FailTest(deployments.DeploymentTestCase):
         )
         return checked
 
-    def test_in_a_stack_that_has_failed(self):
-        self.fails('FAILED')
-
     def test_in_one_that_fails_as_it_is_asked_whether_engines_live(self):
         def alive(*_):
             db_api.stack_update(
@@ -406,25 +386,28 @@ class FailTest(deployments.DeploymentTestCase):
         self.assertEqual([], rescuer.look())
 
     def test_what_replaces_another_lets_that_be_replaced_again(self):
-        self.lets_another_be_replaced()
-        self.assert_withdrawn(self.stack, 'has died')
-
-    def test_even_if_its_engine_had_taken_the_signal(self):
-        (row,) = self.deployment_rows()
-        rows.change(self.stack.context, row.id, status='COMPLETE')
-        self.lets_another_be_replaced()
-        (row,) = self.deployment_rows()
-        self.assertEqual('COMPLETE', row.status)
-
-    def lets_another_be_replaced(self):
-        checked = self.retriggered()
-        self.heat.change(self.stack['deployment'].id, replaces=7)
-        self.assertEqual(['deployment'], self.look('IN_PROGRESS', 7))
-        self.assertEqual([7], checked)
-        again = self.heat.load(self.stack)
-        self.assertEqual('IN_PROGRESS', again.status)
-        # So it does not undo on the server what the other one does there.
-        self.assertEqual(('CREATE', 'FAILED'), again['deployment'].state)
+        # Even if its engine had taken the signal.
+        for status in ('IN_PROGRESS', 'COMPLETE'):
+            (row,) = self.deployment_rows()
+            rows.change(self.stack.context, row.id, status=status)
+            checked = self.retriggered()
+            self.heat.change(
+                self.stack['deployment'].id,
+                replaces=7,
+                status='IN_PROGRESS',
+                engine_id=str(uuid.uuid4()),
+            )
+            self.assertEqual(['deployment'], self.look('IN_PROGRESS', 7))
+            self.assertEqual([7], checked)
+            again = self.heat.load(self.stack)
+            self.assertEqual('IN_PROGRESS', again.status)
+            # So it does not undo on the server what the other one does there.
+            self.assertEqual(('CREATE', 'FAILED'), again['deployment'].state)
+            (row,) = self.deployment_rows()
+            expected = 'FAILED' if status == 'IN_PROGRESS' else status
+            self.assertEqual(expected, row.status)
+            if status == 'IN_PROGRESS':
+                self.assert_withdrawn(self.stack, 'has died')
 
     def test_if_nothing_can_be_replaced(self):
         again = self.fails('IN_PROGRESS')
@@ -541,30 +524,26 @@ class ReportTest(heat_fixture.HeatTestCase):
         super().setUp()
         cfg.CONF.set_override('rescue_interval', 30, 'heat_plugins')
         self.addCleanup(cfg.CONF.clear_override, 'periodic_interval')
-        self.engine = service.EngineService('host', 'engine')
-        self.engine.engine_id = 'engine-1'
 
-    def status_after(self, seconds):
-        """Return what Heat says of the engine so long after its report."""
+    def test_heat_holds_an_engine_dead_after_two_of_its_reports(self):
         rescue.report_often()
-        self.engine.service_manage_report()
+        engine = service.EngineService('host', 'engine')
+        engine.engine_id = 'engine-1'
+        engine.service_manage_report()
         row = service_objects.Service.get_by_id(
-            context.get_admin_context(), self.engine.service_id
+            context.get_admin_context(), engine.service_id
         )
-        later = row.updated_at + datetime.timedelta(seconds=seconds)
-        self.patch(service_utils.timeutils, 'utcnow', lambda: later)
-        return service_utils.format_service(row)['status']
+        for seconds, status in ((19, 'up'), (21, 'down')):
+            later = row.updated_at + datetime.timedelta(seconds=seconds)
+            self.patch(
+                service_utils.timeutils, 'utcnow', lambda now=later: now
+            )
+            found = service_utils.format_service(row)['status']
+            self.assertEqual(status, found)
 
-    def test_heat_too_holds_an_engine_dead_after_its_first_two_reports(self):
-        self.assertEqual('up', self.status_after(19))
-
-    def test_an_engine_that_died_after_its_first_report_is_down_soon(self):
-        self.assertEqual('down', self.status_after(21))
-
-    def test_an_operator_may_have_it_report_more_often(self):
-        cfg.CONF.set_override('periodic_interval', 5)
-        self.assertEqual('down', self.status_after(11))
-
-    def test_it_does_not_where_nothing_is_resumed(self):
-        cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
-        self.assertEqual('up', self.status_after(119))
+    def test_an_engine_reports_often_where_deployments_are_resumed(self):
+        for scans, own, expected in ((30, 60, 10), (30, 5, 5), (0, 60, 60)):
+            cfg.CONF.set_override('rescue_interval', scans, 'heat_plugins')
+            cfg.CONF.set_override('periodic_interval', own)
+            rescue.report_often()
+            self.assertEqual(expected, cfg.CONF.periodic_interval)

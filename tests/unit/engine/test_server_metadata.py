@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers are told what they must run: many at a time, and none is lost."""
 
-from concurrent import futures
-import threading
 import types
 
 import fixtures
@@ -81,15 +79,7 @@ class ServersTest(deployments.DeploymentTestCase):
     def tell(self, servers):
         server_metadata.tell(self.heat.context, servers)
 
-    def test_each_is_put_once(self):
-        servers = self.reading('a', 'b', 'c')
-        self.tell(servers)
-        self.assertEqual(
-            [f'http://store/{key}' for key in 'abc'],
-            sorted(self.store.put_to),
-        )
-
-    def test_many_cost_as_many_statements_to_read_as_one(self):
+    def test_each_is_put_once_and_many_cost_as_many_reads_as_one(self):
         def reads(servers):
             with self.counting_queries() as statements:
                 self.tell(servers)
@@ -97,6 +87,10 @@ class ServersTest(deployments.DeploymentTestCase):
 
         servers = self.reading('a', 'b', 'c')
         self.assertEqual(reads([*servers][:1]), reads(servers))
+        self.assertEqual(
+            [f'http://store/{key}' for key in 'aabc'],
+            sorted(self.store.put_to),
+        )
 
     def test_a_store_that_is_out_of_order_is_asked_again(self):
         servers = self.reading('a')
@@ -160,43 +154,19 @@ class ServersTest(deployments.DeploymentTestCase):
 
 
 class SharingTest(deployments.DeploymentTestCase):
-    def setUp(self):
-        super().setUp()
-        self.telling, self.go_on = threading.Event(), threading.Event()
-        self.addCleanup(self.go_on.set)
-        self.told = []
+    def test_servers_of_other_readers_are_told_apart(self):
+        told = []
         server_metadata._tellings.cache_clear()
         self.addCleanup(server_metadata._tellings.cache_clear)
 
         def tell(reading_project, wanted):
-            self.telling.set()
-            self.assertTrue(self.go_on.wait(30))
-            self.told.append((reading_project, set(wanted)))
+            told.append((reading_project, set(wanted)))
             return ()
 
         self.patch(server_metadata, '_tell', tell)
-
-    def tell(self, server_id, reading_project=None):
-        server_metadata.tell(self.heat.context, [server_id], reading_project)
-
-    def test_servers_that_change_meanwhile_share_the_next_time(self):
-        with futures.ThreadPoolExecutor(10) as pool:
-            running = [pool.submit(self.tell, 'first')]
-            self.assertTrue(self.telling.wait(30))
-            running += [pool.submit(self.tell, one) for one in 'aabbcc']
-            futures.wait(running[1:], 0.3)
-            self.go_on.set()
-            for each in running:
-                each.result(30)
-        self.assertEqual(
-            [(None, {'first'}), (None, {'a', 'b', 'c'})], self.told
-        )
-
-    def test_those_of_other_readers_do_not(self):
-        self.go_on.set()
-        self.tell('a')
-        self.tell('a', 'zaqar')
-        self.assertEqual([(None, {'a'}), ('zaqar', {'a'})], self.told)
+        for project in (None, 'zaqar'):
+            server_metadata.tell(self.heat.context, ['a'], project)
+        self.assertEqual([(None, {'a'}), ('zaqar', {'a'})], told)
 
 
 class SessionTest(testtools.TestCase):

@@ -106,7 +106,7 @@ GONE = exception.EntityNotFound(entity='Server', name='x')
     [
         # Only Heat knows of a deployed server.
         (stand(is_itself=True), GONE, True),
-        (stand(is_going=True), None, False),
+        (stand(is_deleting=True), None, False),
         (stand(), None, True),
         (stand(), GONE, False),
         # Another error says nothing.

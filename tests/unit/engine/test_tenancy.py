@@ -107,13 +107,6 @@ class TenancyTest(deployments.DeploymentTestCase):
         self.push(self.admin)
         self.assertEqual(before, self.given())
 
-    def test_a_push_of_an_administrator_keeps_what_the_project_has(self):
-        before = self.given()
-        self.foreign()
-        for _time in range(2):
-            self.push(self.admin)
-            self.assertEqual(before, self.given())
-
     def test_a_server_asks_heat_and_gets_its_own_alone(self):
         self.foreign(stack_user_project_id=self.context.project_id)
         self.foreign(stack_user_project_id=self.stack.stack_user_project_id)

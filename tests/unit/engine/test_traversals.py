@@ -28,7 +28,7 @@ from oslo_config import cfg
 from heat_plugins import metrics
 from heat_plugins.engine import process
 from heat_plugins.engine import traversals
-from heat_plugins.engine.database import scans
+from heat_plugins.engine.database import resources
 from tests.unit import counted
 from tests.unit import examples
 from tests.unit import heat_fixture
@@ -272,7 +272,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def is_unbegun():
         """Say whether an engine has died before the first resource."""
         context = heat_context.get_admin_context()
-        idle = scans.idle(context, traversals._actions())
+        idle = resources.idle(context, traversals._actions())
         return not all(each.has_begun for each in idle)
 
     def survives(self, action):
@@ -322,11 +322,6 @@ class TraversalsTest(heat_fixture.HeatTestCase):
                 self.assertEqual([], self.look(60))
                 self.assertEqual([stack.id], self.look(60))
 
-    def test_a_message_that_may_wait_is_not_sent_again_for_five(self):
-        self.act('CREATE')
-        self.assertEqual([], self.look(300))
-        self.assertEqual(1, len(self.look(60)))
-
     def test_of_two_engines_one_continues_it(self):
         counts = self.useFixture(counted.Counted())
         self.stalled()
@@ -340,6 +335,12 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.assertEqual({'stack': 1}, counts.of(metrics.RESCUED))
 
     def test_what_no_engine_has_begun_is_left_for_five_minutes(self):
+        # A message may wait.
+        self.act('CREATE')
+        self.assertEqual([], self.look(300))
+        self.assertEqual(1, len(self.look(60)))
+        self.heat.database.empty()
+        self.engines.messages.clear()
         stack = self.act('DELETE', 0)
         self.assertEqual([], self.look(300))
         self.assertEqual([stack.id], self.look(60))
@@ -374,7 +375,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         for point in (0, 2):
             self.heat.database.empty()
             self.act('CREATE', point)
-            (idle,) = scans.idle(context, traversals._actions())
+            (idle,) = resources.idle(context, traversals._actions())
             self.assertFalse(idle.has_begun)
             stamps.add(idle.stamp)
         self.assertEqual(2, len(stamps))
@@ -382,18 +383,16 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def test_two_that_have_seen_the_same_do_not_both_claim_it(self):
         self.stalled()
         context = heat_context.get_admin_context()
-        (idle,) = scans.idle(context, traversals._actions())
-        self.assertTrue(scans.claim(context, idle))
-        self.assertFalse(scans.claim(context, idle))
+        (idle,) = resources.idle(context, traversals._actions())
+        self.assertTrue(resources.claim(context, idle))
+        self.assertFalse(resources.claim(context, idle))
 
-    def test_a_stack_of_which_an_engine_holds_a_resource_is_left(self):
+    def test_a_stack_that_waits_for_a_hook_or_an_engine_is_left(self):
         stack = self.stalled()
-        row = self.load(stack)['a']
-        self.heat.change(row.id, engine_id=uuid.uuid4().hex)
+        waiting = self.load(stack)['a']
+        self.heat.change(waiting.id, engine_id=uuid.uuid4().hex)
         self.assertEqual([], self.look(1000))
-
-    def test_a_stack_that_waits_for_a_hook_is_left_until_it_is_cleared(self):
-        stack = self.stalled()
+        self.heat.change(waiting.id, engine_id=None)
         waiting = self.load(stack)['a']
         waiting.trigger_hook('post-create')
         self.assertEqual([], self.look(1000))
@@ -405,16 +404,20 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         context = heat_context.get_admin_context()
         for action in ('ADOPT', 'CHECK', 'SUSPEND', 'RESUME', 'SNAPSHOT'):
             db_api.stack_update(context, stack.id, {'action': action})
-            self.assertEqual([], scans.idle(context, traversals._actions()))
+            self.assertEqual(
+                [], resources.idle(context, traversals._actions())
+            )
         db_api.stack_update(context, stack.id, {'action': 'DELETE'})
-        self.assertEqual(1, len(scans.idle(context, traversals._actions())))
+        self.assertEqual(
+            1, len(resources.idle(context, traversals._actions()))
+        )
         cfg.CONF.set_override('enable_stack_abandon', True)
         self.addCleanup(cfg.CONF.clear_override, 'enable_stack_abandon')
-        self.assertEqual([], scans.idle(context, traversals._actions()))
+        self.assertEqual([], resources.idle(context, traversals._actions()))
 
     def test_a_stack_that_was_updated_meanwhile_is_left(self):
         stack = self.stalled()
-        (idle,) = scans.idle(
+        (idle,) = resources.idle(
             heat_context.get_admin_context(), traversals._actions()
         )
         self.engines.messages.clear()

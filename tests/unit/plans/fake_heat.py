@@ -12,7 +12,7 @@ from heat_plugins.plans.content import references
 
 
 class Heat:
-    """Stacks, as `stack_tree.Stacks` has them.
+    """Stacks, as `stack_tree.StackReader` has them.
 
     :ivar answer: what `validate` says; an error is raised.
     :ivar asked: what was asked for, in order.

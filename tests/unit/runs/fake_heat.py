@@ -244,7 +244,7 @@ class Heat:
         self._ask('signal', f'{resource.name} {details}')
         self.signalled(resource, details)
 
-    # chart_reading.StackHistory, as well
+    # stack_tree.Orchestration, as well
 
     def all_events(self, stack):
         self._ask('all_events', stack.id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What alembic runs to upgrade our tables; see `run_tables.upgrade`."""
+"""The script that alembic runs to upgrade tables; see `run_tables`."""
 
 from alembic import context
 
