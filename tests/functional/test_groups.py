@@ -14,16 +14,16 @@ NAMES = ('one', 'two', 'three')
 ALL = ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
 
 
-def template(**properties):
+def template(names=NAMES, **properties):
     """Return a group with some servers, each of which greets."""
     whole = base.software(deployments=0)
     server = whole['resources'].pop('server')
     whole['resources']['config'].pop('depends_on')
-    whole['resources'] |= dict.fromkeys(NAMES, server)
+    whole['resources'] |= dict.fromkeys(names, server)
     whole['resources']['group'] = {
         'type': 'OS::Heat::SoftwareDeploymentGroup',
         'properties': {
-            'servers': {name: {'get_resource': name} for name in NAMES},
+            'servers': {name: {'get_resource': name} for name in names},
             'config': {'get_resource': 'config'},
             'signal_transport': 'TEMP_URL_POLL',
             'input_values': {'who': {'get_param': 'who'}},
