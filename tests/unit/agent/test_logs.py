@@ -222,12 +222,6 @@ def test_what_no_result_will_come_for_goes(log, server, monkeypatch):
     assert list(results.logs()) == []
 
 
-def test_a_record_that_cannot_be_read_is_none(log, server, http):
-    results.logs().put('c1', {'limit': 'x'})
-    assert finish(server).fate is sending.Fate.ACCEPTED
-    assert http.sent == []
-
-
 def test_what_is_on_the_disk_is_for_root_alone(log, server):
     log.append(b'x')
     log.save()

@@ -5,10 +5,8 @@ import json
 import os
 import pathlib
 import tempfile
-import time
 from unittest import mock
 
-from minicloud_lib.services import swift_cache
 from minicloud_lib.services import swift_log
 import testtools
 
@@ -122,27 +120,3 @@ class FaultsTest(FilterTest):
         self.assertEqual((200, b'a\n'), request(self.app))
         self.server.body = json.dumps([{'name': 'a'}, {'name': 'b'}]).encode()
         self.assertEqual([{'name': 'a'}], json.loads(request(self.app)[1]))
-
-
-class CacheTest(testtools.TestCase):
-    def test_it_keeps_copies_until_they_expire(self):
-        cache = swift_cache.Cache()
-        cache.set('container/a/c', {'status': 204}, time=60)
-        cache.get('container/a/c')['status'] = 404
-        self.assertEqual({'status': 204}, cache.get('container/a/c'))
-        later = time.monotonic() + 61
-        with mock.patch('time.monotonic', return_value=later):
-            self.assertIsNone(cache.get('container/a/c'))
-
-    def test_all_requests_share_it(self):
-        seen = []
-
-        def app(environ, start_response):
-            seen.append(environ['swift.cache'])
-            start_response('200 OK', [])
-            return []
-
-        filtered = swift_cache.filter_factory({})(app)
-        request(filtered)
-        request(filtered)
-        self.assertIs(*seen)

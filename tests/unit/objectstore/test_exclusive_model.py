@@ -112,7 +112,7 @@ class Process:
 class Creating:
     """Candidates for one object."""
 
-    WAITS, EXAMPLES, STEPS, MOST = (1,), 800, 8, 5
+    WAITS, EXAMPLES, STEPS, MOST = (1,), 300, 8, 5
 
     def __init__(self, model):
         self.model = model
@@ -184,7 +184,7 @@ class Held:
 class Locking(Held):
     """Changes of a plan: epochs are names in a registry, and go."""
 
-    WAITS, EXAMPLES, STEPS, MOST = (300, 770, 910, 910), 250, 12, 40
+    WAITS, EXAMPLES, STEPS, MOST = (300, 770, 910, 910), 120, 12, 40
     RELIANCE = 780.0
 
     def __init__(self, model):

@@ -257,10 +257,6 @@ class RandomKeyTest(Case):
         again = keeper.ensure(BOX, signer)
         self.assert_usable(signer, again)
 
-    def test_a_derived_key_is_kept_when_the_secret_goes(self):
-        signer = self.keeper().ensure(BOX)
-        self.assertEqual(signer, self.keeper(secret=None).ensure(BOX))
-
 
 class AccountKeyTest(Case):
     def setUp(self):
@@ -322,12 +318,6 @@ class AccountKeyTest(Case):
         self.assert_usable(first)
         self.cluster.account().clear()
         self.assertNotEqual(first.key, self.keeper().ensure(BOX).key)
-
-    def test_no_account_key_is_set_where_containers_have_theirs(self):
-        self.use(fake_swift.Cluster())
-        self.keeper().ensure(BOX)
-        self.assertEqual({}, self.cluster.account())
-        self.assertNotIn('HEAD ', self.cluster.asked())
 
 
 class AbilityTest(Case):
@@ -399,31 +389,6 @@ class AbilityTest(Case):
             self.assertTrue(probing.wait(10))
             second = self.keeper('project-2').ensure('other')
         self.assert_usable(first.result(), second)
-
-    def test_who_probes_a_cluster_does_not_wait_for_who_probes_another(self):
-        slow = fake_swift.Cluster('http://slow/v1/AUTH_%(project_id)s')
-        probing, go_on = threading.Event(), threading.Event()
-        self.addCleanup(go_on.set)
-
-        def stall(request):
-            if request.url.endswith('/info'):
-                probing.set()
-                go_on.wait(10)
-
-        slow.before = stall
-        other = keys.KeyKeeper(
-            slow.store(), secret='s', digests=DIGESTS, overlap=None
-        )
-        threading.Thread(target=other.ensure, args=(BOX,)).start()
-        self.assertTrue(probing.wait(10))
-        done = threading.Event()
-
-        def ensure():
-            self.keeper().ensure('other')
-            done.set()
-
-        threading.Thread(target=ensure, daemon=True).start()
-        self.assertTrue(done.wait(5))
 
     def test_another_cluster_is_probed_by_itself(self):
         self.keeper().ensure(BOX)
