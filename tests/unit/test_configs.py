@@ -223,14 +223,6 @@ class UnknownTest(CheckCase):
         self.assert_good(self.check('component', unknown))
         self.assert_good(self.check('component', {'configs': unknown}))
 
-    def test_unknown_declarations_are_passed_over(self):
-        items = [
-            config_checking.UNKNOWN,
-            *self.names('a'),
-            config_checking.UNKNOWN,
-        ]
-        self.assert_good(self.check(inputs=items, outputs=items))
-
     def test_what_is_known_beside_them_is_checked(self):
         self.assert_one(
             'error inputs[2]',

@@ -146,3 +146,7 @@ class CreateTest(testtools.TestCase):
             threads.run(*(functools.partial(race, n) for n in range(12)))
             self.assertEqual([self.objects()['a']], won)
             self.assertEqual(['a'], list(self.objects()))
+
+    def test_what_is_no_announcement_is_not_in_the_way(self):
+        self.store.put_object('box', f'{exclusive.FOLDER}a/x', b'')
+        self.assertTrue(self.create())

@@ -207,16 +207,6 @@ class StoreTest(testtools.TestCase):
         self.assertIn('more than 2000 objects under signals/', str(error))
         self.assertEqual(3, len(self.cluster.seen))
 
-    def test_a_page_is_read_when_it_is_wanted(self):
-        self.fill(*(f'{number:05}' for number in range(3000)))
-        del self.cluster.seen[:]
-        entries = self.store.iterate('box', '')
-        for _ in range(1000):
-            next(entries)
-        self.assertEqual(1, len(self.cluster.seen))
-        next(entries)
-        self.assertEqual(2, len(self.cluster.seen))
-
     def test_an_object_is_there_or_not(self):
         self.fill('a')
         self.assertTrue(self.store.has_object('box', 'a'))
@@ -287,21 +277,6 @@ class StoreTest(testtools.TestCase):
             (200, b''),
         ):
             self.assertIsNone(answering(status, content).info())
-
-    def test_an_info_that_fails_is_an_outage(self):
-        self.assertRaises(errors.Unavailable, answering(502).info)
-
-    def test_a_signed_url_is_not_accepted_with_a_wrong_key_or_too_late(self):
-        for cluster in (
-            self.cluster,
-            fake_swift.ceph(container_keys=True, digests=('sha256',)),
-        ):
-            self.cluster = cluster
-            self.store = cluster.store()
-            self.fill()
-            self.assertTrue(self.store.probe(self.url()))
-            self.assertFalse(self.store.probe(self.url(key='wrong')))
-            self.assertFalse(self.store.probe(self.url(expires=1)))
 
     def test_a_probe_that_the_store_has_no_time_for_decides_nothing(self):
         for status in (408, 429, 498, 500, 503):
