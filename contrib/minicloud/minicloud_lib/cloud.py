@@ -47,7 +47,7 @@ def up(
     rgw_url: str | None = None,
     implicit_tenants: bool | None = None,
 ) -> Settings:
-    """Start what does not run, and restart what would run differently.
+    """Start services, and restart those whose configuration has changed.
 
     :param extras: what to start as well, from now on.
     :param omitted: what a new cloud never has.
@@ -135,7 +135,7 @@ def _check(
 def add_packages(
     home: layout.Home, profile: str | None, extras: Sequence[str]
 ) -> None:
-    """Install what the profile and the extras need of PyPI."""
+    """Install the packages of PyPI for the profile and the extras."""
     for name in (
         *(['production'] if profile == 'production' else ()),
         *extras,
