@@ -149,7 +149,7 @@ def _wait(process: subprocess.Popen[bytes], order: Order) -> int | None:
 
 
 def _content(stream: IO[bytes]) -> bytes:
-    """Return the output so far; a process may still be writing."""
+    """Return the output to this point; a process may still be writing."""
     number = stream.fileno()
     return os.pread(number, os.fstat(number).st_size, 0)
 
