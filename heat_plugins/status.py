@@ -142,11 +142,11 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def list_features(self) -> int:
         """Print the features that work here; return the exit code."""
-        found = self.features()
+        listed = self.features()
         if cfg.CONF.command.format == 'json':
-            print(json.dumps([dataclasses.asdict(each) for each in found]))
+            print(json.dumps([dataclasses.asdict(each) for each in listed]))
         else:
-            print(_table_of_features(found))
+            print(_table_of_features(listed))
         return 0
 
     def features(self) -> 'list[features.Feature]':

@@ -132,7 +132,7 @@ class Cloud:
                 self.start(service.name)
 
     def status(self) -> dict[str, Any]:
-        """What ``minicloud status --format json`` prints."""
+        """Return the output of ``minicloud status --format json``."""
         result = self.minicloud('status', '--format', 'json', check=False)
         if not result.stdout:
             raise CommandError(result)
@@ -170,7 +170,7 @@ class Cloud:
         }
 
     def openstack(self, *arguments: str, user: str = 'demo') -> str:
-        """What ``openstack`` prints to stdout; an exception if it fails.
+        """Return the output of ``openstack``; raise if it fails.
 
         It takes one or two seconds; ``session`` is the quick way.
         """
@@ -284,7 +284,7 @@ class Cloud:
         return Server(self, name, options)
 
     def agents(self) -> list[dict[str, Any]]:
-        """What ``minicloud agent list --format json`` prints."""
+        """Return the output of ``minicloud agent list --format json``."""
         output = self.minicloud('agent', 'list', '--format', 'json').stdout
         found: list[dict[str, Any]] = json.loads(output)
         return found

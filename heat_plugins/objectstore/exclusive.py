@@ -139,31 +139,25 @@ class _Contest:
             Candidates that were there before it must have decided after
             `PATIENCE`, unless they have died.
         """
-        others = self._others()
-        # After the listing: who has won deletes its announcement last.
+        entries = self.store.list_objects(
+            self.container, self.folder, CANDIDATES
+        )
+        # After the listing: the winner deletes its announcement last.
         if self.store.has_object(self.container, self.name):
             raise _Taken
-        for other, age in others:
-            if age > _STALE or (since or 0.0) > PATIENCE:
+        names = {entry.name.removeprefix(self.folder) for entry in entries}
+        ours = _started(self.ours) or 0.0
+        for other in sorted(names - {self.ours}):
+            started = _started(other)
+            if started is None:
+                continue
+            if ours - started > _STALE or (since or 0.0) > PATIENCE:
                 self.withdraw(other)
             elif other < self.ours:
                 raise _Taken
             else:
                 return True
         return False
-
-    def _others(self) -> list[tuple[str, float]]:
-        """List the other candidates, and how much older than ours they are."""
-        entries = self.store.list_objects(
-            self.container, self.folder, CANDIDATES
-        )
-        names = {entry.name.removeprefix(self.folder) for entry in entries}
-        ours = _started(self.ours) or 0.0
-        return [
-            (name, ours - at)
-            for name in sorted(names - {self.ours})
-            if (at := _started(name)) is not None
-        ]
 
 
 def create(
@@ -218,6 +212,7 @@ def create(
 
 
 def _started(candidate: str) -> float | None:
+    """Return the time in a candidate's name; None for any other name."""
     try:
         return float(candidate.partition('-')[0])
     except ValueError:

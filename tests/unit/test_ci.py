@@ -112,16 +112,6 @@ class RunTest(testtools.TestCase):
         self.assertIn('make --no-print-directory test-server', output)
         self.assertEqual('120 passed, 1 failed', output.splitlines()[-1])
 
-    def test_a_missing_python_is_named_in_the_end(self):
-        (self.root / 'bin/python3.12').unlink()
-        _, output = self.run_ci(4)
-        self.assertThat(
-            output.splitlines()[-7],
-            testtools.matchers.StartsWith(
-                'Not run: the tests under Python 3.12, '
-            ),
-        )
-
     def test_packages_that_cannot_be_had_are_no_failure(self):
         self.passing()
         code, output = self.run_ci(4)
@@ -142,13 +132,6 @@ class RunTest(testtools.TestCase):
             self.assertIn('Not run, as its installation has failed', output)
             self.assertNotIn('directory test-production', output)
 
-    def test_what_make_says_is_wrong_is_a_failure(self):
-        self.program('bin/make', '#!/bin/sh\nexit 2\n')
-        code, output = self.run_ci(4)
-        self.assertEqual(
-            (1, '0 passed, 0 failed'), (code, output.splitlines()[-1])
-        )
-
 
 class SumTest(testtools.TestCase):
     def test_closing_lines_alone_count(self):
@@ -163,42 +146,6 @@ class SumTest(testtools.TestCase):
             ['1 of the tests tried once more', '22 passed, 2 failed'],
             rest.summary(log),
         )
-
-
-class MakeTest(testtools.TestCase):
-    def test_make_test_goes_on_after_a_failure_if_told_so(self):
-        venv = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        python = venv / 'bin/python'
-        python.parent.mkdir()
-        python.write_text('#!/bin/sh\necho "$*"\nexit 1\n')
-        python.chmod(0o755)
-        # Newer than what it depends on.
-        (venv / '.heat-plugins-installed').touch()
-        call = ['make', '-C', str(ROOT), f'VENV={venv}', 'test']
-        # What make has told the process that runs this test is not for it.
-        env = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(('MAKE', 'MFLAGS'))
-        } | {'MINICLOUD_HOME': str(venv)}
-        calls = {
-            option: subprocess.run(
-                [*call, option],
-                env=env,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for option in ('--keep-going', '--no-keep-going')
-        }
-        self.assertNotIn(0, [done.returncode for done in calls.values()])
-        for part in (
-            '-m ruff',
-            'tests/unit',
-            '.[docs]',
-            '-m quick tests/func',
-        ):
-            self.assertIn(part, calls['--keep-going'].stdout)
-        self.assertNotIn('tests/unit', calls['--no-keep-going'].stdout)
 
 
 #: An index that knows of one vulnerability, in every version of pip. It is a

@@ -141,9 +141,6 @@ class ImageTest(testtools.TestCase):
             f'Requires-Dist: {requires}\n'
         )
 
-    def test_the_lines_of_kollas_override_install_it(self):
-        self.assert_installs(LINES)
-
     def test_an_image_may_lack_pip_and_have_a_broken_package(self):
         for path in self.environment.site_packages.glob('pip*'):
             path.unlink()

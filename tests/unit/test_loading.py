@@ -81,20 +81,13 @@ class InstalledTest(LoadingTest):
         loaded, child, parent, started = engine['looking']
         self.assertEqual((0, 1, 0, 1), (loaded, child, parent, started))
 
-    def test_it_does_not_where_heats_own_types_are_used(self):
+    def test_a_disabled_type_and_the_looking_are_heats_own(self):
         engine = self.engine(
             f'plugin_dirs = {self.default_dir}',
             '[heat_plugins]',
             'disabled_resource_types = OS::Heat::StructuredDeployments',
         )
         self.assertEqual([0] * 4, engine['looking'])
-
-    def test_a_disabled_type_is_heats_own(self):
-        engine = self.engine(
-            f'plugin_dirs = {self.default_dir}',
-            '[heat_plugins]',
-            'disabled_resource_types = OS::Heat::StructuredDeployments',
-        )
         self.assert_ours(OURS.keys() - registry.DEPLOYMENT_TYPES, engine)
         (warning,) = self.warnings(engine)
         self.assertIn('disabled_resource_types', warning)
@@ -105,17 +98,6 @@ class InstalledTest(LoadingTest):
         # The environment is that of all tests of the class.
         self.addCleanup(path.write_text, path.read_text())
         path.write_text('import a_library_that_is_not_there\n')
-
-    def test_a_missing_library_takes_the_deployment_types_together(self):
-        self.break_module('resources/software_deployment.py')
-        engine = self.environment.start_engine(
-            f'plugin_dirs = {self.default_dir}'
-        )
-        self.assert_ours(OURS.keys() - registry.DEPLOYMENT_TYPES, engine)
-        for name in registry.DEPLOYMENT_TYPES:
-            self.assertIn('heat.engine.', engine['classes'][name])
-        (warning,) = self.warnings(engine)
-        self.assertIn('a_library_that_is_not_there', warning)
 
     def test_a_missing_library_of_a_client_takes_that_client_alone(self):
         self.break_module('clients/heat_swift.py')

@@ -104,12 +104,19 @@ def test_other_text_stays(text):
     assert masking.signatures(text) == text
 
 
+@pytest.fixture
+def _little_work(monkeypatch):
+    monkeypatch.setattr(masking, 'MOST_WORK', 2**20)
+
+
+@pytest.mark.usefixtures('_little_work')
 def test_a_text_without_secrets_may_be_of_any_length():
     text = 'x' * (masking.MOST_WORK + 1)
     assert masking.Mask().text(text) == text
     assert masking.Mask(['secret']).text(text) == masking.MASK
 
 
+@pytest.mark.usefixtures('_little_work')
 def test_one_text_costs_no_more_than_the_product_that_is_sought():
     forms = [f'{"a" * length}b' for length in range(500, 1500)]
     mask = masking.Mask(forms)
@@ -118,11 +125,12 @@ def test_one_text_costs_no_more_than_the_product_that_is_sought():
     assert mask.text('a' * (longest + 1)) == masking.MASK
 
 
+@pytest.mark.usefixtures('_little_work')
 @pytest.mark.parametrize('name', ['output', 'value'])
 def test_many_short_texts_are_hidden_together(name):
     mask = masking.Mask(f'secret-{number}' for number in range(1000))
     masked = getattr(mask, name)
     assert masked(['a', {'b': 'secret-123'}]) == ['a', {'b': masking.MASK}]
-    assert masked(['a'] * 10**5) == masking.MASK
-    assert masked([{'a': 1}] * 10**5) == masking.MASK
-    assert masked(['a'] * 100) == ['a'] * 100
+    assert masked(['a'] * 1000) == masking.MASK
+    assert masked([{'a': 1}] * 1000) == masking.MASK
+    assert masked(['a'] * 5) == ['a'] * 5

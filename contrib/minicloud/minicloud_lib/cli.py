@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def explained(error: errors.MinicloudError) -> str:
-    """Return what the command prints of an error: lines of text."""
+    """Return the lines that the command prints about an error."""
     lines = [str(error), *([error.remedy] if error.remedy else [])]
     return '\n'.join(f'minicloud: {line}' for line in lines)
 

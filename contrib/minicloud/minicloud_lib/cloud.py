@@ -47,7 +47,7 @@ def up(
     rgw_url: str | None = None,
     implicit_tenants: bool | None = None,
 ) -> Settings:
-    """Start what does not run, and restart what would run differently.
+    """Start services, and restart those whose configuration has changed.
 
     :param extras: what to start as well, from now on.
     :param omitted: what a new cloud never has.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each command does, and prints."""
+"""The commands and their output."""
 
 import argparse
 from collections.abc import Mapping, Sequence

@@ -82,7 +82,7 @@ def _environment(
 def _places(
     instance: layout.Instance, settings: Settings
 ) -> dict[str, object]:
-    """What the braces in a command or variable may name."""
+    """The names that braces in a command or variable may hold."""
     return {
         **settings.ports,
         'conf': instance.conf,

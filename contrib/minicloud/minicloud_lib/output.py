@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user sees while something happens."""
+"""Progress that the user sees."""
 
 import sys
 

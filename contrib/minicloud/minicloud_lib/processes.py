@@ -24,7 +24,7 @@ _PAGE = os.sysconf('SC_PAGE_SIZE')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a process has used up to now."""
+    """The memory and CPU time of a process."""
 
     cpu_seconds: float
     rss_bytes: int

@@ -29,7 +29,7 @@ def trust(ca_file: str | None) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a server said, good or bad."""
+    """The answer of a server, whatever its status."""
 
     status: int
     headers: email.message.Message

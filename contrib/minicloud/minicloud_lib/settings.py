@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an instance remembers: its ports, its secrets, how it was started."""
+"""The settings of an instance: ports, secrets and options of its start."""
 
 import dataclasses
 import secrets

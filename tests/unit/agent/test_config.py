@@ -59,12 +59,6 @@ def test_how_it_is_signalled(inputs, signalled, has_object, needs_notifier):
     assert found.needs_notifier == needs_notifier
 
 
-def test_a_url_says_when_it_expires():
-    assert read(deploy_signal_id=conftest.URL).expires == 9999999999
-    assert read(deploy_signal_id='https://h/p').expires is None
-    assert read().expires is None
-
-
 @pytest.mark.parametrize(
     ('given', 'after', 'limit'),
     [

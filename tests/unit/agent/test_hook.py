@@ -133,18 +133,6 @@ def test_a_parent_is_stopped_before_its_children(server, ready, monkeypatch):
     assert pids == sorted(pids)
 
 
-def test_what_ignores_that_is_killed_with_all_that_it_has_started(
-    server, ready, monkeypatch
-):
-    # The hook returns within it what the script had printed.
-    monkeypatch.setattr(hook, 'GRACE', 5.0)
-    file = server.path / 'pid'
-    script = f"trap '' TERM; echo half; sleep 600 & echo $! >{file}"
-    end = run(server, f'{script}; touch {ready}; wait', LIMIT)
-    assert json.loads(end.result())['deploy_stdout'] == 'half\n'
-    assert not alive(file)
-
-
 def test_a_hook_that_hangs_by_itself_is_killed(server, ready):
     text = f'#!/bin/sh\ntrap "" TERM\necho words\ntouch {ready}\n'
     text += 'while :; do sleep 60; done\n'

@@ -110,16 +110,6 @@ def test_outputs_that_are_too_large_are_told_of_meanwhile(
     assert line in caplog.text
 
 
-def test_both_streams_are_sent_and_stay_apart_in_the_result(server, http):
-    end = followed(server, 'echo out; sleep 0.3; echo err >&2')
-    found = json.loads(end.stdout)
-    assert (found['deploy_stdout'], found['deploy_stderr']) == (
-        'out\n',
-        'err\n',
-    )
-    assert printed(http) == b'out\nerr\n'
-
-
 def test_hidden_values_do_not_leave_the_server(server, http):
     end = followed(
         server,
@@ -239,7 +229,7 @@ def test_what_a_script_leaves_as_it_is_stopped_is_stopped_too(
 
 def test_what_ignores_sigterm_is_stopped_by_force(server, monkeypatch):
     # The hook returns within it what the script had printed.
-    monkeypatch.setattr(hook, 'GRACE', 5.0)
+    monkeypatch.setattr(hook, 'GRACE', 2.0)
     ready = server.path / 'ready'
     found = stopped(
         server,

@@ -103,15 +103,6 @@ def test_the_last_of_it_does_not_wait_for_the_result(log, http, monkeypatch):
     assert results.logs().get('c1')['sent'] == 4
 
 
-def test_a_quiet_config_sends_nothing(log, http):
-    sender = logs.Sender(log, conftest.LOG_URL)
-    sender.begin()
-    until(lambda: http.sent)
-    time.sleep(0.5)
-    sender.end()
-    assert len(http.sent) == 1
-
-
 def test_what_fails_is_sent_again(log, http):
     http.answers = [503, requests.ConnectionError(), 401, 503]
     log.append(b'x' * (SLOT + 1))
@@ -220,12 +211,6 @@ def test_what_no_result_will_come_for_goes(log, server, monkeypatch):
     monkeypatch.setattr(delivery, 'go_on', lambda: None)
     assert main.main(['prepare']) == 0
     assert list(results.logs()) == []
-
-
-def test_a_record_that_cannot_be_read_is_none(log, server, http):
-    results.logs().put('c1', {'limit': 'x'})
-    assert finish(server).fate is sending.Fate.ACCEPTED
-    assert http.sent == []
 
 
 def test_what_is_on_the_disk_is_for_root_alone(log, server):

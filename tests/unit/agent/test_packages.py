@@ -2,7 +2,6 @@
 """The add-on's packages install what its own program installs."""
 
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -92,9 +91,3 @@ def test_the_package_for_debian_installs_the_same(
     assert f'usr/{units}.service' in found
     run(*dpkg, '--purge', 'heat-config-supervisor')
     assert not (tmp_path / 'usr/libexec/heat-config-supervisor').exists()
-
-
-def test_building_leaves_nothing_among_the_sources(packages):
-    sources = pathlib.Path(agent.ADD_ON)
-    assert not list(sources.glob('*.egg-info'))
-    assert not (sources / 'build').exists()

@@ -136,7 +136,7 @@ def test_no_result_is_larger_than_the_limit(details):
 
 
 def test_the_reason_of_the_failure_has_all_of_the_advice():
-    content = sending.body({'dump': 'x' * 10**9})
+    content = sending.body({'dump': 'x' * 10**8})
     found = body.outcome(body.parse(content), [])
     assert found.reason.endswith('; let the config write less to them')
 

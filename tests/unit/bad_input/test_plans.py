@@ -8,13 +8,9 @@ import hypothesis
 from hypothesis import strategies as st
 
 from heat_plugins import errors
-from heat_plugins import masking
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import references
-from heat_plugins.plans.content import roles
-from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 from tests.unit.bad_input import anything
 
@@ -73,36 +69,6 @@ def test_a_plans_environment_is_read_or_refused(text):
     assert again.template == found.template
 
 
-@hypothesis.given(
-    st.dictionaries(
-        anything.plain_text.filter(bool),
-        st.builds('hunter2-{}'.format, anything.plain_text),
-        min_size=1,
-        max_size=3,
-    )
-)
-def test_no_plan_shows_its_passwords_by_accident(passwords):
-    found = environments.PlanEnvironment(
-        template='a', passwords=passwords, parameter_defaults=passwords
-    )
-    assert 'hunter2' not in repr(found)
-    content = references.resolve(found, lambda _paths: {'a': b'{}'})
-    mask = masking.Mask(secrecy.of_content(content, found))
-    said = ' '.join([*passwords.values(), *map(repr, passwords.values())])
-    for value in passwords.values():
-        assert value not in mask.text(said)
-        assert value not in json.dumps(mask.value([value, {'a': value}]))
-
-
-@hypothesis.given(yaml_of(plan_environment).map(lambda text: text[:-1]))
-def test_no_refusal_of_a_file_quotes_it(text):
-    text = f'password: hunter2\n{text}'
-    try:
-        texts.load(text, PATH)
-    except errors.Invalid as exc:
-        assert 'hunter2' not in str(exc)  # noqa: PT017
-
-
 @hypothesis.given(st.one_of(path, anything.json_value))
 def test_a_path_is_within_the_plan_or_refused(value):
     try:
@@ -129,16 +95,6 @@ network = anything.map_of(
     name_lower=anything.scalar,
     enabled=anything.scalar,
 )
-
-
-@hypothesis.given(yaml_of(st.lists(role, max_size=3)))
-@hypothesis.example('[{name: a, CountDefault: .inf}]')
-def test_roles_are_read_or_refused(text):
-    try:
-        found = roles.from_roles_data(text)
-    except errors.Invalid:
-        return
-    assert all(isinstance(one.name, str) for one in found)
 
 
 @hypothesis.given(
@@ -177,48 +133,6 @@ def test_templates_are_rendered_or_refused(files):
     except errors.Invalid:
         return
     assert found.keys() >= content.keys()
-
-
-@hypothesis.given(
-    yaml_of(plan_environment),
-    st.dictionaries(
-        st.sampled_from(['shop.yaml', 'a/b.yaml']),
-        yaml_of(
-            anything.map_of(
-                heat_template_version=anything.scalar,
-                resource_registry=anything.json_value,
-                resources=st.dictionaries(
-                    anything.plain_text,
-                    anything.map_of(
-                        type=path,
-                        properties=anything.nested(
-                            st.builds(
-                                lambda one: {'get_file': one},
-                                st.one_of(path, anything.json_value),
-                            )
-                        ),
-                    ),
-                    max_size=2,
-                ),
-            )
-        ),
-    ),
-)
-def test_references_are_followed_or_refused(text, files):
-    content = {
-        name: text.encode('utf-8', 'replace') for name, text in files.items()
-    }
-    try:
-        plan = environments.PlanEnvironment.from_text(text, 'shop.yaml')
-        found = references.resolve(
-            plan,
-            lambda paths: {
-                one: content[one] for one in paths if one in content
-            },
-        )
-    except (errors.Invalid, errors.NotFound):
-        return
-    assert set(found.environments) <= found.files.keys()
 
 
 tarball = st.dictionaries(

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import errors
-from heat_plugins import heat_values
-from heat_plugins.configs import actions
 from heat_plugins.runs import run_objects
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
@@ -17,11 +15,6 @@ from tests.unit import fake_swift
 from tests.unit.bad_input import anything
 
 SIGNATURE = '0123456789abcdef' * 4
-
-identifier = anything.plain_text.map(lambda text: text.replace('/', ''))
-
-
-action = anything.plain_text.filter(bool)
 
 
 # What is asked
@@ -74,55 +67,6 @@ def test_no_refusal_quotes_a_value(value, kind):
             [{'name': 'a', 'type': kind}], {'a': secret}, {'a': secret}
         )
     assert 'hunter2' not in str(caught.value)
-
-
-entry = anything.map_of(
-    actions=anything.nested(anything.spelled('BACKUP', 'CREATE')),
-    tool=anything.scalar,
-    config=anything.json_value,
-)
-
-component = st.one_of(
-    st.fixed_dictionaries({'configs': st.lists(entry, max_size=4)}),
-    anything.map_of(configs=anything.json_value),
-)
-
-
-def target(group, config, declared):
-    return targets.Target(
-        stack_id='stack',
-        stack_name='stack',
-        resource='deployment',
-        deployment_id='id',
-        server_id='server',
-        config_id='config',
-        config=heat_values.Config(
-            id='config',
-            name='config',
-            group=group,
-            config=config,
-            inputs=declared,
-            outputs=[],
-            options={},
-        ),
-        declared=declared,
-    )
-
-
-@hypothesis.given(
-    anything.spelled('component', 'script'),
-    component,
-    asked(),
-    anything.spelled('BACKUP', 'CREATE'),
-)
-def test_an_order_can_be_run_or_is_refused(group, config, inputs, what):
-    declared, _, given = inputs
-    found = target(group, config, declared)
-    try:
-        found.check(what, given)
-    except errors.Refused:
-        return
-    assert actions.serves(group, config, what)
 
 
 # What a server sends

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from heat_plugins import errors
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
-from heat_plugins.validations import validation_operations
 from tests.unit.bad_input import anything
 from tests.unit.bad_input import test_plans
 
@@ -47,20 +46,6 @@ def test_a_playbook_is_read_or_refused(text):
         assert len(found.name) <= 2000
 
 
-@hypothesis.given(
-    st.dictionaries(
-        st.one_of(test_plans.path.map(str), anything.odd_text),
-        playbook.map(lambda text: text.encode('utf-8', 'surrogatepass')),
-        max_size=4,
-    )
-)
-def test_a_tree_is_listed_whatever_is_in_it(content):
-    found = catalogue.read(content)
-    assert {one.path for one in found.validations} <= content.keys()
-    catalogue.paths(content)
-    json.dumps([one.name for one in found.validations])
-
-
 class Servers:
     """A stack whose output is what a test says."""
 
@@ -94,20 +79,3 @@ def test_nothing_that_ansible_would_run_comes_from_a_stack(said):
     text = json.dumps(inventory.write(found, inventory.Login()))
     for mark in ('{{', '{%', '{#'):
         assert mark not in text
-
-
-@hypothesis.given(
-    st.one_of(
-        anything.map_of(
-            variables=anything.json_value, ssh_key=anything.json_value
-        ),
-        anything.json_value,
-    )
-)
-def test_secrets_are_taken_or_refused_and_not_quoted(given):
-    try:
-        variables, key = validation_operations.read_secrets(given)
-    except errors.Invalid:
-        return
-    assert isinstance(key, str)
-    json.dumps(dict(variables))

@@ -10,7 +10,6 @@ from tests.bench import counting
 from tests.bench import figures
 from tests.bench import record
 from tests.bench import rounds
-from tests.bench import scenarios
 from tests.bench import stacks
 from tests.bench import tables
 from tests.functional import base
@@ -60,46 +59,6 @@ def cell(table, title, column):
     return next(row for row in table if row[0] == title)[column]
 
 
-def value(figure, found):
-    return figures.of(figure, [found], found.scenario, found.side)
-
-
-class FiguresTest(testtools.TestCase):
-    def test_rates_are_per_second_of_waiting(self):
-        self.assertEqual(2.0, value(figures.SWIFT, a_round(swift=20)))
-
-    def test_cpu_counts_above_its_idle_level(self):
-        self.assertAlmostEqual(0.1, value(figures.HEAT_CPU, a_round(cpu=1.3)))
-
-    def test_the_life_is_all_phases_but_the_idle_one(self):
-        found = a_round(n=10, rpc=50)
-        found.counts['idle'] = counts(rpc=1000)
-        self.assertEqual(5.0, value(figures.LIFE_RPC, found))
-
-    def test_latencies(self):
-        self.assertEqual(1.0, value(figures.MEDIAN, a_round()))
-        self.assertEqual(4.0, value(figures.WORST, a_round()))
-
-    def test_a_round_that_was_given_up_has_the_figures_it_got_to(self):
-        found = rounds.Round(
-            scenario='stack of 10',
-            kind='stack of',
-            n=10,
-            side='heats',
-            create=3.0,
-            trouble='too long',
-        )
-        self.assertEqual(3.0, value(figures.SETUP, found))
-        self.assertIsNone(value(figures.WORST, found))
-        self.assertIsNone(value(figures.LIFE_SWIFT, found))
-
-    def test_a_quiet_wait_counts_where_there_is_one(self):
-        ours, heats = a_round(swift=400), a_round('heats', swift=800)
-        ours.counts['quiet'] = counts(swift=10)
-        self.assertEqual(1.0, value(figures.QUIET, ours))
-        self.assertEqual(80.0, value(figures.QUIET, heats))
-
-
 class GoalsTest(testtools.TestCase):
     def test_a_goal_is_reached_or_missed(self):
         found = [a_round(rpc=10), a_round('heats', rpc=600, create=9.0)]
@@ -121,34 +80,9 @@ class GoalsTest(testtools.TestCase):
         ):
             self.assertIs(reached, figures.is_reached(goal, ours, heats))
 
-    def test_goals_for_few_deployments_are_of_their_round(self):
-        found = [
-            a_round(side, n) for n in (10, 100) for side in ('ours', 'heats')
-        ]
-        found[0].signals.latencies = [0.1, 0.2, 0.3, 0.4]
-        self.assertEqual(
-            ['10', '0.20', '1.00', '1/5', '0.3, 1.00', 'reached'],
-            cell(tables.goals(found), figures.MEDIAN.title, slice(1, 7)),
-        )
-
     def test_without_heats_side_nothing_is_said(self):
         table = tables.goals([a_round()])
         self.assertEqual('', cell(table, figures.SETUP.title, 6))
-
-    def test_a_group_has_goals_of_its_own(self):
-        found = a_round(n=200, create=3.0)
-        found.scenario = f'{scenarios.SINGLE} 200'
-        row = next(
-            row
-            for row in tables.goals([found])
-            if row[:2] == [figures.SETUP.title, found.scenario]
-        )
-        self.assertEqual(['3.00', '', '', '4', 'reached'], row[2:])
-
-    def test_of_ceph_s_gateway_there_are_our_figures_alone(self):
-        table = tables.ours([a_round(rpc=10)])
-        self.assertEqual(['', 'N', 'heat-plugins'], table[0])
-        self.assertIn([figures.RPC.title, '100', '1.00'], table)
 
     def test_memory_must_stay_level(self):
         title = 'most memory up to stack 30, over that after 10'
@@ -156,31 +90,6 @@ class GoalsTest(testtools.TestCase):
             table = tables.goals([], cycled=[cycled('ours', most)])
             self.assertEqual(said, cell(table, title, 6))
         self.assertEqual('', cell(tables.goals([]), title, 6))
-
-    def test_memory_is_compared_with_heats(self):
-        found = [cycled('ours', 110), cycled('heats', 220)]
-        self.assertEqual(
-            ['1.10', '2.20', '0.50', '1.05', 'missed'],
-            tables.goals([], cycled=found)[-1][2:],
-        )
-
-    def test_what_has_no_goal_has_an_empty_cell(self):
-        table = tables.measured([('a', 1000, 2.04, 2.5), ('b', 1, 3, None)])
-        self.assertEqual(['a', '1,000', '2.0', '2.5'], table[1])
-        self.assertEqual(['b', '1', '3.0', ''], table[2])
-
-
-class TroublesTest(testtools.TestCase):
-    def test_names_updates_that_nobody_had_signalled(self):
-        found = a_round('heats')
-        found.update_signals.early = 7
-        self.assertEqual(
-            [
-                "stack of 100, Heat's own: 7 of 100 updates were complete "
-                'before their servers had answered'
-            ],
-            tables.troubles([found]),
-        )
 
 
 class RecordTest(testtools.TestCase):

@@ -116,21 +116,6 @@ def test_a_refusal_of_inputs_is_told_in_a_few_words():
     assert len(said) < 4000
 
 
-# Names that others put into the container
-
-
-# Configs
-
-
-# What Mistral answers
-
-
-# Events
-
-
-# Nodes and inventories
-
-
 # What was packed
 
 

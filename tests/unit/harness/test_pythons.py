@@ -41,15 +41,6 @@ def _which(folder):
     return which
 
 
-def test_versions_of_pyenv_are_found_though_their_shims_are_dead(
-    pyenv, tmp_path
-):
-    pyenv('3.98.1')
-    assert pythons.find('3.98') == str(
-        tmp_path / 'versions/3.98.1/bin/python3.98'
-    )
-
-
 def test_the_path_of_the_newest_is_printed(pyenv, tmp_path, capsys):
     pyenv('3.98.1')
     pyenv('3.101.0')

@@ -23,7 +23,7 @@ def test_each_test_that_the_page_names_exists():
     assert named <= there, named - there
 
 
-def test_each_test_of_a_promise_exists():
+def test_each_file_of_a_promise_has_tests():
     section = (_TESTS.parent / 'CONTRIBUTING.rst').read_text()
     section = section.partition('\nPromises and their tests\n')[2]
     section = section.partition('\nTests that race\n')[0]
@@ -34,7 +34,10 @@ def test_each_test_of_a_promise_exists():
     assert len(files) > 40
     for name in files:
         folder = '..' if name.startswith('tests/') else 'functional'
-        assert (_TESTS / folder / name).exists(), name
+        place = _TESTS / folder / name
+        assert place.exists(), name
+        if place.name.startswith('test_'):
+            assert re.search(r'^ *def test_', place.read_text(), re.M), name
 
 
 KIB, MIB = 1024, 1024 * 1024

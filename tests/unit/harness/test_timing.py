@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``make`` tells how long its targets took."""
 
-import json
 import pathlib
 import re
 import sys
@@ -33,15 +32,6 @@ def test_the_last_run_of_each_target_is_kept(file):
         'unit': False,
     }
     assert list(file.parent.iterdir()) == [file]
-
-
-@pytest.mark.parametrize('content', ['', '[]', '{', '\0'])
-def test_unreadable_times_are_none(file, content):
-    file.parent.mkdir()
-    file.write_text(content)
-    assert timing.read(file) == {}
-    assert run(file, 'lint', 0) == 0
-    assert list(json.loads(file.read_text())) == ['lint']
 
 
 def test_each_timed_target_has_a_description():

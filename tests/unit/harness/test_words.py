@@ -17,12 +17,6 @@ write = "no longer"
 find = "odd"
 write = "invalid"
 """
-PERMIT = """
-[[allow]]
-path = "room/*"
-phrase = "odd"
-why = "The number is."
-"""
 
 
 @pytest.fixture
@@ -57,16 +51,3 @@ def test_finds_a_phrase_over_the_end_of_a_line(place, capsys, text):
     shown = capsys.readouterr().out
     assert 'room/one.py:' in shown
     assert 'write: no longer' in shown
-
-
-def test_an_entry_allows_its_phrase_alone(place, capsys):
-    assert check(place, '# odd\n', LIST + PERMIT) == 0
-    assert check(place, '# odd, any more\n', LIST + PERMIT) == 1
-    assert '"any more"' in capsys.readouterr().out
-
-
-def test_fails_on_an_entry_that_allows_nothing(place, capsys):
-    assert check(place, 'x = 1\n', LIST + PERMIT) == 1
-    assert 'nothing in room/* needs to be allowed: odd' in (
-        capsys.readouterr().out
-    )

@@ -48,22 +48,6 @@ class InstanceTest(testtools.TestCase):
         mode = self.instance.path.stat().st_mode
         self.assertEqual(0o700, stat.S_IMODE(mode))
 
-    def test_another_configuration_is_another_version(self):
-        found = self.prepared()
-        heat, swift = catalog.SMALL['heat'], catalog.SMALL['swift']
-        before = [
-            configuration.version(self.instance, service)
-            for service in (heat, swift)
-        ]
-        found.plugin_dirs = 'plugin_dirs = /a,/b'
-        configuration.write(self.instance, found)
-        self.assertNotEqual(
-            before[0], configuration.version(self.instance, heat)
-        )
-        self.assertEqual(
-            before[1], configuration.version(self.instance, swift)
-        )
-
     def test_what_is_not_asked_for_is_not_in_the_catalog(self):
         found = self.prepared()
         self.assertIn('heat', found.offered)

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual machines: what QEMU is told, and who talks to it."""
 
-import base64
 import email
 import itertools
 import json
 import pathlib
-import socket
 import subprocess
 import sys
-import threading
 
 import fixtures
 from minicloud_lib import layout
 from minicloud_lib.virtual import image
 from minicloud_lib.virtual import qemu
 from minicloud_lib.virtual import seed
-from minicloud_lib.virtual import sockets
 import testtools
 
 
@@ -119,74 +115,3 @@ class SeedTest(Folder):
             self.assertIn('vendor', more)
             mounted = f'/dev/disk/by-label/{plain.label},'.encode()
             self.assertIn(mounted, supervised.files[more])
-
-
-class Agent(threading.Thread):
-    """Answers at a socket as QEMU's agent in a machine does.
-
-    What it was asked by somebody who has gone stands before its answers.
-    """
-
-    def __init__(self, path, states):
-        super().__init__(daemon=True)
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.bind(str(path))
-        self._socket.listen()
-        self._states = iter(states)
-        self.asked = []
-        self.start()
-
-    def run(self):
-        connection, _ = self._socket.accept()
-        with connection, connection.makefile('rwb') as stream:
-            stream.write(b'{"return": {"pid": 1}}\n')
-            stream.flush()
-            for line in stream:
-                asked = json.loads(line.lstrip(b'\xff'))
-                self.asked.append(asked)
-                answer = self._answer(asked)
-                stream.write(json.dumps(answer).encode() + b'\n')
-                stream.flush()
-
-    def _answer(self, asked):
-        match asked['execute']:
-            case 'guest-sync-delimited':
-                return {'return': asked['arguments']['id']}
-            case 'qmp_capabilities' | 'set_link':
-                return {'return': {}}
-            case 'guest-exec':
-                return {'return': {'pid': 7}}
-            case 'guest-exec-status':
-                assert asked['arguments'] == {'pid': 7}
-                return {'return': next(self._states)}
-            case other:
-                return {'error': {'desc': f'{other} is disabled'}}
-
-
-class InsideTest(Folder):
-    def inside(self, *states):
-        path = self.path / 'agent'
-        self.agent = Agent(path, states)
-        return sockets.Inside(path)
-
-    def test_a_command_is_waited_for(self):
-        text = base64.b64encode(b'out').decode()
-        inside = self.inside(
-            {'exited': False},
-            {'exited': True, 'exitcode': 3, 'out-data': text},
-        )
-        found = inside.run('true', stdin=b'in')
-        self.assertEqual(
-            sockets.Result(code=3, stdout='out', stderr=''), found
-        )
-        (execute,) = [
-            one['arguments']
-            for one in self.agent.asked
-            if one['execute'] == 'guest-exec'
-        ]
-        self.assertEqual(['-c', 'true'], execute['arg'])
-        self.assertEqual(b'in', base64.b64decode(execute['input-data']))
-
-    def test_what_an_agent_refuses_is_told(self):
-        exc = self.assertRaises(sockets.Refused, self.inside().set_clock, 1.5)
-        self.assertIn('guest-set-time is disabled', str(exc))

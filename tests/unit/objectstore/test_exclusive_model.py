@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `exclusive` and the locks of plans promise on services that fail.
+"""What `exclusive` promises on services that fail.
 
 Each process has a thread, which stops before each request until the test lets
 it go. So requests of several come in any order, and each may be refused
@@ -18,14 +18,11 @@ import threading
 from hypothesis import settings
 from hypothesis import stateful
 from hypothesis import strategies as st
-import pytest
 
 from heat_plugins import errors
 from heat_plugins.objectstore import exclusive
-from heat_plugins.plans import plan_claims
 from tests.unit import examples
 from tests.unit import fake_swift
-from tests.unit.plans import fakes
 
 _FAULTS = (*['none'] * 6, 'unserved', 'unanswered', 'late', 'twice')
 
@@ -43,11 +40,9 @@ class Process:
 
     :ivar outcome: what the last job has returned, or the error it has raised.
     :ivar is_faulty: whether a request of that job has failed.
-    :ivar relies_until: when it no longer relies on what it holds.
     """
 
     def __init__(self, model):
-        self.relies_until = 0.0
         self.outcome = None
         self.thread = None
         self._model = model
@@ -112,13 +107,10 @@ class Process:
 class Creating:
     """Candidates for one object."""
 
-    WAITS, EXAMPLES, STEPS, MOST = (1,), 800, 8, 5
-
     def __init__(self, model):
         self.model = model
         self.winners = []
         self.numbers = itertools.count()
-        self.jobs = {'create': self.create}
 
     def create(self, process):
         body = str(next(self.numbers)).encode()
@@ -151,101 +143,14 @@ class Creating:
             assert set(objects) == {'a'}
 
 
-class Held:
-    """Processes that hold one thing in turn."""
-
-    def __init__(self, model):
-        self.model = model
-        # Whether the last holder has given it back, and no other has wanted it
-        # since.
-        self.is_free = False
-
-    def check(self):
-        now = self.model.now
-        relying = [p for p in self.model.processes if now < p.relies_until]
-        assert len(relying) <= 1 or self.model.is_blind
-        # What it relies on others see.
-        assert not relying or self.is_held() or self.model.was_late
-        # A repeated request of before may hold it until that expires.
-        assert not self.is_free or self.model.was_late or not self.is_held()
-
-    def acquired(self, process, held, since):
-        process.relies_until = since + self.RELIANCE if held else 0.0
-
-    def let_go(self, process):
-        process.relies_until = 0.0
-        self.is_free = not process.is_faulty and not any(
-            other.is_running
-            for other in self.model.processes
-            if other is not process
-        )
-
-
-class Locking(Held):
-    """Changes of a plan: epochs are names in a registry, and go."""
-
-    WAITS, EXAMPLES, STEPS, MOST = (300, 770, 910, 910), 250, 12, 40
-    RELIANCE = 780.0
-
-    def __init__(self, model):
-        super().__init__(model)
-        self.registry = fakes.Registry()
-        self.jobs = {'acquire': self.acquire, 'drop': self.drop}
-
-    def create(self, record):
-        return self.model.serve(self.registry.create, record)
-
-    def get(self, name):
-        return self.model.serve(self.registry.get, name, is_write=False)
-
-    def delete(self, name):
-        return self.model.serve(self.registry.delete, name)
-
-    def lock(self):
-        locks = plan_claims.Claims(
-            self, clock=self.model.clock, sleep=lambda seconds: None
-        )
-        return locks.lock('plan')
-
-    def is_held(self):
-        return 'plan-lock:plan' in self.registry.records
-
-    def acquire(self, process):
-        if process.relies_until:
-            return
-        self.is_free = False
-        process.lease = self.lock()
-        since = self.model.now
-        process.lease.__enter__()
-        self.acquired(process, True, since)
-
-    def drop(self, process):
-        if process.relies_until:
-            is_late = self.model.now >= process.relies_until
-            process.relies_until = 0.0
-            process.lease.__exit__(None, None, None)
-            if not is_late:
-                self.let_go(process)
-
-    def end(self):
-        self.model.now += 901
-        with self.lock():
-            pass
-        if not self.model.has_failed:
-            assert not self.registry.records
-
-
 class Exclusive(stateful.RuleBasedStateMachine):
-    """Processes, a service that fails, and one use of exclusiveness.
+    """Processes, and a service that fails.
 
-    :cvar USE: that use.
     :ivar is_blind: whether a listing did not show an announcement: the first
         window.
     :ivar was_late: whether a request took effect late: the third one.
     :ivar has_failed: whether anything failed at all.
     """
-
-    USE = Creating
 
     def __init__(self):
         super().__init__()
@@ -260,7 +165,7 @@ class Exclusive(stateful.RuleBasedStateMachine):
         self._serve = self.cluster.serve
         self.cluster.serve = self._serve_object
         self.processes = [Process(self) for _ in range(3)]
-        self.use = self.USE(self)
+        self.use = Creating(self)
 
     def clock(self):
         return self.now
@@ -301,17 +206,15 @@ class Exclusive(stateful.RuleBasedStateMachine):
 
     @stateful.rule(
         number=st.integers(0, 2),
-        job=st.sampled_from([0, 0, 1, 1, 2]),
         requests=st.sampled_from([*[40] * 4, *range(7)]),
     )
-    def do(self, number, job, requests):
+    def do(self, number, requests):
         """Begin a job; most do all of it at once, but candidates."""
-        requests = min(requests, self.use.MOST)
+        # A candidate must meet others.
+        requests = min(requests, 5)
         process = self.some(number, is_running=False)
         if process is not None:
-            jobs = [*self.use.jobs.values()]
-            job = jobs[job % len(jobs)]
-            process.begin(functools.partial(job, process))
+            process.begin(functools.partial(self.use.create, process))
             self._step(process, requests)
 
     @stateful.rule(
@@ -344,7 +247,6 @@ class Exclusive(stateful.RuleBasedStateMachine):
         self.has_failed = True
         while process.is_running:
             process.step('killed')
-        process.relies_until = 0.0
 
     @stateful.precondition(lambda self: self.late)
     @stateful.rule()
@@ -370,12 +272,11 @@ class Exclusive(stateful.RuleBasedStateMachine):
     @stateful.precondition(
         lambda self: not any(p.is_running for p in self.processes)
     )
-    @stateful.rule(number=st.integers(0, 5))
-    def wait(self, number):
-        seconds = self.use.WAITS[number % len(self.use.WAITS)]
-        while self.late and self.late[0][0] + _LATE < self.now + seconds:
+    @stateful.rule()
+    def wait(self):
+        while self.late and self.late[0][0] + _LATE < self.now + 1:
             self.arrive()
-        self.now += seconds
+        self.now += 1
 
     @stateful.invariant()
     def promises(self):
@@ -394,14 +295,12 @@ class Exclusive(stateful.RuleBasedStateMachine):
         self.use.end()
 
 
-@pytest.mark.parametrize('use', [Creating, Locking])
-def test_no_promise_is_broken(use):
-    model = type(use.__name__, (Exclusive,), {'USE': use})
+def test_no_promise_is_broken():
     stateful.run_state_machine_as_test(
-        model,
+        Exclusive,
         settings=settings(
-            max_examples=examples.number(use.EXAMPLES),
-            stateful_step_count=use.STEPS,
+            max_examples=examples.number(300),
+            stateful_step_count=8,
             deadline=None,
             derandomize=True,
         ),

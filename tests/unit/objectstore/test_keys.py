@@ -179,33 +179,22 @@ class RotationTest(Case):
         self.assertEqual({KEY: new.key, KEY_2: old.key}, self.meta())
 
     def test_the_old_key_goes_when_its_urls_have_run_out(self):
-        keeper = self.keeper(secret='new', overlap=100)
-        old = self.old.ensure(BOX)
-        new = keeper.ensure(BOX)
-        self.assertAlmostEqual(time.time() + 100, self.until(), delta=10)
-        keeper.ensure(BOX)
-        self.assert_usable(old, new)
-        self.meta()[KEY_2_EXPIRES] = str(int(time.time()) - 1)
-        self.assertEqual(new, keeper.ensure(BOX))
-        self.assertEqual({KEY: new.key}, self.meta())
-        self.assert_usable(new)
-        self.assert_unusable(old)
-
-    def test_a_host_whose_clock_is_wrong_keeps_a_key_as_long(self):
-        for seconds in (-3000, 3000):
-            cluster = fake_swift.Cluster(clock=functools.partial(at, seconds))
-            cluster.now = cluster.clock
-            self.use(cluster)
+        # By the store's clock, though this host's is wrong.
+        for ahead in (-300, 0, 300):
             keys.KeyKeeper.forget_abilities()
-            self.keeper(secret='old').ensure(BOX)
+            self.use(fake_swift.Cluster(clock=functools.partial(at, ahead)))
+            self.cluster.now = self.cluster.clock
+            old = self.keeper(secret='old').ensure(BOX)
             keeper = self.keeper(secret='new', overlap=100)
+            new = keeper.ensure(BOX)
+            self.assertAlmostEqual(at(ahead + 100), self.until(), delta=10)
             keeper.ensure(BOX)
-            self.assertAlmostEqual(at(seconds + 100), self.until(), delta=10)
-            keeper.ensure(BOX)
-            self.assertIn(KEY_2, self.meta())
-            self.meta()[KEY_2_EXPIRES] = str(int(at(seconds)) - 10)
-            self.keeper(secret='new', overlap=100).ensure(BOX)
-            self.assertNotIn(KEY_2, self.meta())
+            self.assert_usable(old, new)
+            self.meta()[KEY_2_EXPIRES] = str(int(at(ahead)) - 10)
+            self.assertEqual(new, keeper.ensure(BOX))
+            self.assertEqual({KEY: new.key}, self.meta())
+            self.assert_usable(new)
+            self.assert_unusable(old)
 
     def test_an_engine_never_drops_the_key_that_it_signs_with(self):
         old_keeper = self.keeper(secret='old', overlap=100)
@@ -256,10 +245,6 @@ class RandomKeyTest(Case):
         self.cluster.store('project-1').delete_container(BOX)
         again = keeper.ensure(BOX, signer)
         self.assert_usable(signer, again)
-
-    def test_a_derived_key_is_kept_when_the_secret_goes(self):
-        signer = self.keeper().ensure(BOX)
-        self.assertEqual(signer, self.keeper(secret=None).ensure(BOX))
 
 
 class AccountKeyTest(Case):
@@ -323,26 +308,16 @@ class AccountKeyTest(Case):
         self.cluster.account().clear()
         self.assertNotEqual(first.key, self.keeper().ensure(BOX).key)
 
-    def test_no_account_key_is_set_where_containers_have_theirs(self):
-        self.use(fake_swift.Cluster())
-        self.keeper().ensure(BOX)
-        self.assertEqual({}, self.cluster.account())
-        self.assertNotIn('HEAD ', self.cluster.asked())
-
 
 class AbilityTest(Case):
     def probes(self):
         return sum(each.signed for each in self.cluster.seen)
 
     def test_a_host_whose_clock_is_wrong_probes_by_the_store_s(self):
-        for seconds in (-3000, 3000):
+        for ahead in (-3000, 3000):
             keys.KeyKeeper.forget_abilities()
-
-            def clock(ahead=seconds):
-                return time.time() + ahead
-
-            self.use(fake_swift.Cluster(clock=clock))
-            self.cluster.now = clock
+            self.use(fake_swift.Cluster(clock=functools.partial(at, ahead)))
+            self.cluster.now = self.cluster.clock
             self.assertEqual(keys.CONTAINER, self.keeper().ensure(BOX).kind)
 
     def test_a_cluster_is_probed_once_for_all_of_its_projects(self):
@@ -399,31 +374,6 @@ class AbilityTest(Case):
             self.assertTrue(probing.wait(10))
             second = self.keeper('project-2').ensure('other')
         self.assert_usable(first.result(), second)
-
-    def test_who_probes_a_cluster_does_not_wait_for_who_probes_another(self):
-        slow = fake_swift.Cluster('http://slow/v1/AUTH_%(project_id)s')
-        probing, go_on = threading.Event(), threading.Event()
-        self.addCleanup(go_on.set)
-
-        def stall(request):
-            if request.url.endswith('/info'):
-                probing.set()
-                go_on.wait(10)
-
-        slow.before = stall
-        other = keys.KeyKeeper(
-            slow.store(), secret='s', digests=DIGESTS, overlap=None
-        )
-        threading.Thread(target=other.ensure, args=(BOX,)).start()
-        self.assertTrue(probing.wait(10))
-        done = threading.Event()
-
-        def ensure():
-            self.keeper().ensure('other')
-            done.set()
-
-        threading.Thread(target=ensure, daemon=True).start()
-        self.assertTrue(done.wait(5))
 
     def test_another_cluster_is_probed_by_itself(self):
         self.keeper().ensure(BOX)

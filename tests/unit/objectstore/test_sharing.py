@@ -212,11 +212,3 @@ class BatchesTest(testtools.TestCase):
             [ConnectionError] * 2, [type(each) for each in results]
         )
         self.assertEqual(1, len(asked))
-
-    def test_an_error_of_one_alone_is_its_own(self):
-        def do(items):
-            raise ZeroDivisionError
-
-        shared = sharing.Batches(do)
-        self.assertRaises(ZeroDivisionError, shared.share, {'a': 1})
-        self.assertEqual(0, len(shared))

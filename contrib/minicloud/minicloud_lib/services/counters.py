@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count what a service does, for benchmarks.
+"""Counters of a service, for benchmarks.
 
 Every second a line of JSON is appended to a file: cumulative counts of RPC
 messages by method, of database statements by verb, CPU seconds and memory.

@@ -33,7 +33,7 @@ _KVM_SECONDS = 15
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a machine is made of.
+    """The parts of a virtual machine.
 
     :ivar accelerator: ``kvm`` or ``tcg``.
     :ivar seed: the disk that cloud-init reads, if it is there already.

@@ -37,7 +37,7 @@ _VERSION = re.compile('(openstack/[^/]+/)meta_data.json')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seed:
-    """What is on the disk.
+    """The files on the disk.
 
     :ivar label: tells cloud-init which source of data it is.
     :ivar files: by their paths.

@@ -84,7 +84,7 @@ class _Connection:
         return found
 
     def command(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Send a command; what it returns.
+        """Send a command; return its result.
 
         :raises Refused: if it is answered with an error.
         """
@@ -108,7 +108,7 @@ class Monitor:
     def execute(
         self, command: str, /, seconds: float = 30, **arguments: Any
     ) -> Any:
-        """Let QEMU execute a command of QMP; what it returns."""
+        """Let QEMU execute a command of QMP; return its result."""
         with contextlib.closing(_Connection(self._path, seconds)) as found:
             found.read()
             found.command('qmp_capabilities', {})

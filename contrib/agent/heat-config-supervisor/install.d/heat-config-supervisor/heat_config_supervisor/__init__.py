@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands between 55-heat-config of heat-agents and what it calls.
+"""Stands between 55-heat-config of heat-agents and its hooks.
 
 It reports when a config begins, bounds the time that one may take, and sends
 a result until it has been accepted. The hooks and heat-agents' own programs

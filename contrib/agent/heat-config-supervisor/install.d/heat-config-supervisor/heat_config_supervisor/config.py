@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server is given to run, as far as it concerns us."""
+"""The configs that a server is given to run."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Config:
 
     @property
     def log_url(self) -> str | None:
-        """The prefix below which to PUT what it prints."""
+        """The prefix below which to PUT its output."""
         return self.inputs.get('deploy_log_url') or None
 
     @property
@@ -152,7 +152,7 @@ def read(content: bytes | str) -> Config:
 
 
 def given() -> set[str] | None:
-    """Return the ids of what the server is given; None if that is unknown."""
+    """Return the IDs of the configs of the server; None if unknown."""
     try:
         configs = json.loads(places.metadata().read_bytes())
         return {str(config['id']) for config in configs}

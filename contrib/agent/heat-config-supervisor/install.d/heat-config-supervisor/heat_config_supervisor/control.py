@@ -50,7 +50,7 @@ class Control:
                 self._ended.wait(pause)
 
     def _status(self, session: requests.Session) -> int:
-        """Return what the store answers; 0 for nothing."""
+        """Return the status of the answer; 0 for no answer."""
         try:
             return sending.ask(self._url or '', session)[0]
         except requests.RequestException:

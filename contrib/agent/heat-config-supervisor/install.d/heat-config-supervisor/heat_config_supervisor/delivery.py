@@ -124,7 +124,7 @@ def deliver_now(config_id: str) -> None:
 
 
 def go_on() -> None:
-    """Let a process of its own send what is pending, until it is accepted."""
+    """Start a process that sends pending results until they are accepted."""
     places.make_private(places.state())
     log = places.state() / 'deliver.log'
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -150,7 +150,7 @@ def deliver_all(sleep: Callable[[float], None] = time.sleep) -> None:
 
 
 class _Round:
-    """Sends what is pending, each again after a pause of its own."""
+    """Sends pending results, each again after a pause of its own."""
 
     def __init__(self, sleep: Callable[[float], None]) -> None:
         self._sleep = sleep

@@ -36,7 +36,7 @@ _END = re.compile(rb'[&\s"\'\\<>]')
 
 
 def mask(inputs: Iterable[Mapping[str, Any]], options: Any) -> masking.Mask:
-    """Return what masks the hidden parts of a config's inputs."""
+    """Return the mask of the hidden parts of a config's inputs."""
     marks = options.get(_OPTION) if isinstance(options, Mapping) else None
     if not isinstance(marks, Mapping):
         marks = {}
@@ -81,7 +81,7 @@ class Stream:
         self._began = False
 
     def feed(self, content: bytes) -> bytes:
-        """Return what of it, and of what was held, may be seen."""
+        """Return the masked bytes that no longer need to be held."""
         if self._everything:
             shown = b'' if self._began or not content else _MASK
             self._began = self._began or bool(content)
@@ -90,7 +90,7 @@ class Stream:
         return self._cut(len(self._buffer) - self._held())
 
     def close(self) -> bytes:
-        """Return what was held."""
+        """Return the rest of the bytes."""
         return self._cut(len(self._buffer))
 
     def _cut(self, safe: int) -> bytes:
@@ -111,7 +111,7 @@ class Stream:
         return b''.join(shown)
 
     def _covers(self) -> list[tuple[int, int, bool]]:
-        """Return what is masked: start, end, and whether that is new."""
+        """Return the masked spans: start, end, and whether that is new."""
         content, covers = self._buffer, []
         if self._is_open:
             self._covered = self._end(0)

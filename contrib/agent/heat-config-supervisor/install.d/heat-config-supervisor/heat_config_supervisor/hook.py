@@ -38,7 +38,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """What to run.
+    """A command, its input and its limits.
 
     :ivar content: the config, for its standard input.
     :ivar limit: seconds; None for no limit.
@@ -79,7 +79,7 @@ class End:
     stopped: Stopped | None = None
 
     def result(self) -> bytes:
-        """Return what 55-heat-config is to read as the output of the hook."""
+        """Return the output of the hook for 55-heat-config."""
         if self.stopped is None:
             return self.stdout
         outputs = _outputs(self.stdout)
@@ -96,7 +96,7 @@ class End:
 
 
 def run(order: Order, begun: Callable[[], object] = lambda: None) -> End:
-    """Run a hook; what it starts and leaves running, if in time, stays.
+    """Run a hook; processes that it leaves running in time stay.
 
     :param begun: called when it has been started.
     """
@@ -149,7 +149,7 @@ def _wait(process: subprocess.Popen[bytes], order: Order) -> int | None:
 
 
 def _content(stream: IO[bytes]) -> bytes:
-    """Return what was written, wherever what still runs is writing."""
+    """Return the output to this point; a process may still be writing."""
     number = stream.fileno()
     return os.pread(number, os.fstat(number).st_size, 0)
 
@@ -188,7 +188,7 @@ def _wait_for_stopped(
     family: _Family,
     signalled: set[tuple[int, str]],
 ) -> None:
-    """Wait for the end of what has got SIGTERM; send it to late orphans.
+    """Wait for the processes that got SIGTERM; send it to late orphans.
 
     A script that starts a command while it gets the signal leaves that
     command without it. What a script's trap runs has a parent, and no signal.
@@ -234,14 +234,14 @@ class _Family:
         }
 
     def commands(self) -> list[_Process]:
-        """Return what the leader has started and lives, or else the leader."""
+        """Return its living processes but the leader, or else the leader."""
         living = self.alive()
         return [
             process for process in living if process.pid != self.leader
         ] or living
 
     def orphans(self) -> list[_Process]:
-        """Return what lives of it and has lost its parent."""
+        """Return its living processes that have lost their parent."""
         return [
             process
             for process in running_processes()
@@ -252,7 +252,7 @@ class _Family:
         ]
 
     def alive(self) -> list[_Process]:
-        """Return what lives of it, parents before their children.
+        """Return its living processes, parents before their children.
 
         A script whose command ends before the script itself gets the signal
         would start its next command.
@@ -296,7 +296,7 @@ class _Process:
 
     @property
     def program(self) -> tuple[int, str]:
-        """What a signal reaches.
+        """The process ID and the command, which a signal must meet together.
 
         One that reaches a shell between its fork and its exec may end in the
         shell's trap, and not in the command.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a hook of heat-agents, and hands on what it reads from programs.
+"""Runs a hook of heat-agents, and copies the output of its programs.
 
 The hooks keep the output of what they run to themselves until that has ended.
 They are Python and all read it in the same way, with `Popen.communicate`; so
@@ -63,7 +63,7 @@ def _hand_on(content):
 
 
 def main(number, program):
-    """Run a hook; what it reads goes to a file descriptor as well."""
+    """Run a hook; copy all that it reads to a file descriptor."""
     global _copy
     _copy = int(number)
     # What the hook starts has no part in it.

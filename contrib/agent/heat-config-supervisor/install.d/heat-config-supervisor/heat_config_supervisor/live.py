@@ -26,7 +26,7 @@ _PYTHON = re.compile(rb'#! *([^\n]*python[0-9.]*[^\n]*)')
 
 
 class Output:
-    """Masks, keeps and sends what a config prints; or does nothing.
+    """Masks, keeps and sends the output of a config; or does nothing.
 
     It does so if the config says where to, and its hook is one in Python:
     others keep the output to themselves.
@@ -70,7 +70,7 @@ class Output:
             self._sender.end()
 
     def note(self, line: str) -> None:
-        """Say something between what the config prints."""
+        """Add a line of our own to the output of the config."""
         if self._sender:
             start = '' if self._is_at_start else '\n'
             self._append(f'{start}{line}\n'.encode())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What configs print: kept on disk, and sent while they run.
+"""The output of configs: kept on disk, and sent while they run.
 
 It goes to Heat's object store in slots, below a prefix that a signed URL is
 for. Slot N holds the bytes from N times `SLOT` on; when all are full, the
@@ -139,7 +139,7 @@ class Log:
         return self.total - self.sent + self.sent % SLOT >= SLOT
 
     def part(self) -> tuple[str, bytes, int]:
-        """Return the name and body of what comes next, and where it ends."""
+        """Return the name, the body and the end of the next piece."""
         with self._changed:
             start = self.sent - self.sent % SLOT
             # The oldest that was not written over.
@@ -160,13 +160,13 @@ class Log:
 
 
 def drop(config_id: str) -> None:
-    """Delete what is kept of an output."""
+    """Delete the stored output of a config."""
     results.logs().drop(config_id)
     results.logs().path(config_id).unlink(missing_ok=True)
 
 
 def drop_others() -> None:
-    """Delete what is kept of configs that no result is to come for."""
+    """Delete the stored output of configs that will have no result."""
     wanted = {*results.running(), *results.pending()}
     for config_id in list(results.logs()):
         if config_id not in wanted:
@@ -194,7 +194,7 @@ def _send_part(
 def _send_rest(
     log: Log, session: requests.Session, url: str
 ) -> sending.Answer:
-    """Send what was not sent, until that fails, and then how long it is."""
+    """Send the rest of an output and its length, until that fails."""
     while log.sent < log.total:
         before = log.sent
         answer = _send_part(log, session, url)
@@ -207,7 +207,7 @@ def _send_rest(
 
 
 def finish(config: configs.Config) -> sending.Answer:
-    """Send the rest of what a config has printed, before its result."""
+    """Send the rest of a config's output, before its result."""
     url = config.log_url
     log = Log.load(config.id) if url else None
     if log is None or url is None:
@@ -246,7 +246,7 @@ class Sender:
         self.thread.start()
 
     def end(self) -> None:
-        """Leave to `finish` what the store does not take now."""
+        """Leave to `finish` the output that the store does not take now."""
         self._ended.set()
         self._log.wake()
         self.thread.join()

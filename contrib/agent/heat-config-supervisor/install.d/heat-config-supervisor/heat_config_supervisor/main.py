@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands: what 55-heat-config calls, and what is called around it."""
+"""The commands that 55-heat-config and the services around it call."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def notify(path: str) -> int:
 
 
 def deliver() -> int:
-    """Send what is pending until nothing is."""
+    """Send the pending results until none is left."""
     os.umask(0o077)
     delivery.deliver_all()
     return 0

@@ -20,7 +20,7 @@ def _folder(variable: str, default: str) -> pathlib.Path:
 
 
 def state() -> pathlib.Path:
-    """What has to survive a reboot."""
+    """Return the folder that must survive a reboot."""
     return _folder(
         'HEAT_CONFIG_SUPERVISOR_STATE', '/var/lib/heat-config/supervisor'
     )
@@ -40,7 +40,7 @@ def make_private(folder: pathlib.Path) -> None:
 
 
 def wrappers() -> pathlib.Path:
-    """What 55-heat-config finds in place of the hooks."""
+    """Return the folder that 55-heat-config takes for that of the hooks."""
     return state() / 'hooks'
 
 
@@ -84,12 +84,12 @@ def metadata() -> pathlib.Path:
 
 
 def collect_configuration() -> pathlib.Path:
-    """What os-collect-config is configured with."""
+    """Return the configuration file of os-collect-config."""
     return _folder('HEAT_CONFIG_COLLECT_CONF', '/etc/os-collect-config.conf')
 
 
 def collect() -> list[str]:
-    """The command line of one extra collection.
+    """Return the command line of one extra collection.
 
     It has a cache of its own. In that of the service it would note configs
     as seen which the service then never runs.
@@ -104,7 +104,7 @@ def collect() -> list[str]:
 
 
 def refresh_lock() -> pathlib.Path:
-    """What os-refresh-config holds while it runs configs."""
+    """Return the lock of os-refresh-config, held while it runs configs."""
     return _folder(
         'HEAT_CONFIG_REFRESH_LOCK', '/var/run/os-refresh-config.lock'
     )

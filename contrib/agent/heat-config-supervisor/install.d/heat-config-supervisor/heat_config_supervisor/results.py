@@ -21,7 +21,7 @@ class Folder:
         self._path = places.state() / name
 
     def put(self, config_id: str, details: Mapping[str, Any]) -> None:
-        """Write what is known of a config; it is there whole, or not."""
+        """Write the record of a config; it is there in full, or not."""
         places.make_private(self._path)
         # A dot, so that it is not taken for one.
         draft = self._path / f'.{config_id}'
@@ -34,7 +34,7 @@ class Folder:
         sync(self._path)
 
     def get(self, config_id: str) -> dict[str, Any]:
-        """Return what is known of a config.
+        """Return the record of a config.
 
         :raises OSError: nothing is.
         :raises ValueError: it cannot be read.
@@ -65,7 +65,7 @@ class Folder:
 
 
 def sync(path: pathlib.Path) -> None:
-    """Let a file, or what a folder lists, survive a loss of power."""
+    """Let a file, or the list of a folder, survive a loss of power."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -84,12 +84,12 @@ def pending() -> Folder:
 
 
 def logs() -> Folder:
-    """What configs have printed, and was not sent yet."""
+    """The output of configs that was not sent yet."""
     return Folder('logs')
 
 
 def note_interrupted() -> list[str]:
-    """Make results of what has started and will never end; return their ids.
+    """Make results of interrupted configs; return their IDs.
 
     Only to be called where no hook can be running.
     """

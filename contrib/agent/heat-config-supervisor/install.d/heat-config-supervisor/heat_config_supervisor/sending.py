@@ -45,7 +45,7 @@ _QUERY = re.compile(r'\?\S+')
 
 
 class Fate(enum.Enum):
-    """What became of something that was sent."""
+    """The fate of a request."""
 
     ACCEPTED = 'accepted'
     LATER = 'may be accepted later'
@@ -54,7 +54,7 @@ class Fate(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What became of something that was sent, and why."""
+    """The fate of a request, and the reason."""
 
     fate: Fate
     reason: str
@@ -96,7 +96,7 @@ def ask(
     session: requests.Session,
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, str | None]:
-    """GET the status and the ETag of an object, whose content is not read.
+    """GET the status and the ETag of an object, without its content.
 
     :raises requests.RequestException: there is no answer.
     """
@@ -145,7 +145,7 @@ def _notify(config: configs.Config, content: bytes) -> Answer:
 
 
 def body(details: Mapping[str, Any]) -> bytes:
-    """Return what is sent of a result: the end of what is too long of it."""
+    """Return the body of a result; of a long output only its end."""
     details = _without_the_largest(details)
     for name in _STREAMS:
         surplus = len(json.dumps(details)) - LIMIT
@@ -161,7 +161,7 @@ def body(details: Mapping[str, Any]) -> bytes:
 
 
 def too_large(size: int) -> str:
-    """Return what to say of outputs; heat-engine shows 120 characters."""
+    """Return the sentence about outputs; heat-engine shows 120 characters."""
     return (
         f'heat-config-supervisor: the outputs have {size} bytes, and the '
         f'limit is {LIMIT}; let the config write less to them'
@@ -204,5 +204,5 @@ def place(url: str | None) -> str:
 
 
 def redact(content: bytes) -> bytes:
-    """Take the signatures of URLs out of what a hook has printed."""
+    """Take the signatures of URLs out of the output of a hook."""
     return _SIGNED.sub(rb'\1***', content)
