@@ -174,7 +174,7 @@ class DeploymentProgress(JobProgress):
         self._failures = 0
 
     def changed(self, stack: plan_stacks.StackProgress) -> None:
-        """Show how the stack stands, if there is one."""
+        """Show the status of the stack, if there is one."""
         if not stack.status:
             return
         for failure in stack.failures[self._failures :]:
@@ -196,7 +196,7 @@ class Nodes(JobProgress):
     _line = ''
 
     def changed(self, move: moving.NodeMove) -> None:
-        """Show how the nodes of a move stand."""
+        """Show the states of the nodes of a move."""
         line = move.counted
         self._display.show(line)
         if line != self._line and not self._display.live:
@@ -218,7 +218,7 @@ class Validations(JobProgress):
         self.note(f'run {run_id}')
 
     def changed(self, run: dict[str, Any]) -> None:
-        """Show how a run stands; see `validation_operations.report`."""
+        """Show the state of a run; see `validation_operations.report`."""
         self.begun(run['id'])
         for outcome in run['outcomes']:
             name, state = outcome['validation'], outcome['state']

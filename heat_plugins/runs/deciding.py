@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run does next, and what users may ask of it: pure decisions.
+"""The next step of a run, and the requests of users: pure decisions.
 
 The leader of a run asks `advance`, records the run that it returns, and only
 then acts. So the record always knows of what may have been started:
@@ -33,7 +33,7 @@ _LATE = (_Stop.DEADLINE, _Stop.CUT_OFF)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Step:
-    """What to do next.
+    """The next step of a run.
 
     :ivar run: what to record before anything else.
     :ivar start: the members to start a run on; they are marked as starting.
@@ -61,10 +61,10 @@ def advance(run: _Record, now: float) -> Step:
         if control.stopped in _WITHDRAWN or run.attempts[n].cancelled_by
     ]
     if withdraw:
-        return Step(run=_standing(run), withdraw=tuple(withdraw))
+        return Step(run=_with_phase(run), withdraw=tuple(withdraw))
     expire = tuple(n for n in live if run.overdue(n, now))
     if expire:
-        return Step(run=_standing(run), expire=expire)
+        return Step(run=_with_phase(run), expire=expire)
     if not live and (control.stopped or not run.pending):
         return Step(run=_ended(run, now))
     start = _next(run, now)
@@ -80,7 +80,7 @@ def advance(run: _Record, now: float) -> Step:
         for n in start
     }
     run = run.attempted(begun)
-    return Step(run=_standing(run), start=start)
+    return Step(run=_with_phase(run), start=start)
 
 
 def next_time(run: _Record) -> float | None:
@@ -265,7 +265,7 @@ def _pause_ends(run: _Record) -> float:
     return max(ends) + run.order.limits.pause if ends else 0
 
 
-def _standing(run: _Record) -> _Record:
+def _with_phase(run: _Record) -> _Record:
     """Return a run with the phase that it is in."""
     control = run.control
     resume = f'openstack software deployment run resume {run.id}'

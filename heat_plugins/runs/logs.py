@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run prints, read until it ends; see `heat_plugins.signals.live`.
+"""The live output of a run until it ends; see `heat_plugins.signals.live`.
 
 What is read is complete and in order. A part that the store does not show
 yet, or shows as it was before, is waited for; one that was written over is
@@ -173,7 +173,7 @@ class Reader:
 
     @property
     def finished(self) -> bool:
-        """Whether all was read that there will ever be."""
+        """Whether the output was read to its end."""
         return self._size is not None and self.offset >= self._size
 
     def read(self) -> abc.Iterator[Part]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a webhook is told of runs, and until when that is tried.
+"""The notices that a webhook gets of runs, and their retries.
 
 A notice is recorded before it is sent, so that the successor of an engine that
 dies sends it: at least once, with an ID by which the receiver drops what it
@@ -39,7 +39,7 @@ HOUR: Final = 3600
 _LEAST_SECRET, _MOST_SECRET = 16, 1000
 
 # Notices that are shown once they were sent.
-_SHOWN: Final = 10
+_SENT: Final = 10
 
 #: The headers of a notice.
 TIME_HEADER: Final = 'Heat-Plugins-Timestamp'
@@ -84,7 +84,7 @@ _NUMBERS = {NoticeEvent.MISSED: 'missed'}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoticeRules:
-    """Which notices a user wants.
+    """The notices that a user wants.
 
     :ivar to: scheme and host of the receiver; its URL is a secret.
     :ivar after: failures in a row from which on they are told.
@@ -250,7 +250,7 @@ class NoticeBook:
 
     @property
     def next_try(self) -> float:
-        """When something is due; infinite if there is nothing."""
+        """The time of the next attempt; infinite if there is no notice."""
         return self.notices[0].next_try if self.notices else math.inf
 
     def told(self, notice: Notice, why: str, now: float) -> 'NoticeBook':
@@ -270,7 +270,7 @@ class NoticeBook:
             event=notice.event, at=int(now), tries=notice.tries, why=why
         )
         return dataclasses.replace(
-            book, error=why, sent=(*self.sent, sent)[-_SHOWN:]
+            book, error=why, sent=(*self.sent, sent)[-_SENT:]
         )
 
     def replaced(self, notice: Notice, *instead: Notice) -> 'NoticeBook':
@@ -289,7 +289,7 @@ class NoticeBook:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoticeOrder(NoticeRules):
-    """Where, and of what, a user wants notices of a run."""
+    """The webhook of a run, and the notices that it gets."""
 
     url: str = dataclasses.field(repr=False)
     secret: str = dataclasses.field(repr=False)

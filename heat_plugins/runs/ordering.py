@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users order of heat-engine through the door, and ask it for.
+"""Orders and queries of users for the door of heat-engine.
 
 The door is Heat's API for software deployments, with `SERVER` as the server;
 see `heat_plugins.engine.runs.door`. An order is the ``input_values`` of a
@@ -182,7 +182,7 @@ class Delete:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Query:
-    """Which runs to list, which targets of one run, or what can run.
+    """A query for runs, for targets of one run, or for actions.
 
     None is any. Times are seconds since the epoch. A `run_store` knows what
     says which runs: `run`, `newer_than`, and `state` and all below it.

@@ -475,7 +475,7 @@ class RunOrder:
 
     @property
     def script(self) -> str:
-        """What a run of the user's own runs, without its inputs."""
+        """The script of the user's own, without inputs."""
         config = (self.config or {}).get('config') or ''
         shown = config if isinstance(config, str) else json.dumps(config)
         return str(masking.Mask(masking.texts(self.inputs)).value(shown))

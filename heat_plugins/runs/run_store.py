@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where runs are kept: one transactional store, with versions.
+"""The store of runs: transactional, with versions.
 
 A run is an order, its targets, and what has become of each. The real store is
 `heat_plugins.engine.database.run_rows`, two tables in Heat's database; the
@@ -333,7 +333,7 @@ class RunStore(Protocol):
     def answer(
         self, outcomes: abc.Mapping[TargetKey, run_records.Attempt]
     ) -> abc.Mapping[TargetKey, run_records.Attempt]:
-        """Store how attempts stand or have ended, as their servers say.
+        """Store the states of attempts, as their servers report them.
 
         The row in Heat that an attempt names is settled with it, and its live
         key is freed. An attempt that has ended takes a late result alone.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the leader of a run stores next: a decision, with what servers get.
+"""The next step that the leader of a run stores, with deliveries.
 
 See `deciding` for what comes next at all. Everything here is pure.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the webhook of a run is told something; see `notifying`.
+"""The notices of a run for its webhook; see `notifying`.
 
 A run has something to tell when it has failed, or exceeded its time; when it
 is complete after one of these was told; and when it has not ended some time

@@ -41,7 +41,7 @@ class Bar:
     :ivar working_since: the end of the wait before it, if known.
     :ivar reason: why it ended in its state, if known.
     :ivar hint: what may keep it from starting.
-    :ivar status: how it stands, where that is no state of a run.
+    :ivar status: its state in words, if that is no state of a run.
     :ivar aside: whether it does not change the state of its row, such as a
         signal that was refused.
     """
@@ -58,7 +58,7 @@ class Bar:
 
     @property
     def word(self) -> str:
-        """How it stands, for people."""
+        """The state, for people."""
         return self.status or self.state.value
 
     def until(self, now: float) -> float:
@@ -111,7 +111,7 @@ class ChartRow:
             default=None,
         )
 
-    def standing(self, now: float) -> str:
+    def last_state(self, now: float) -> str:
         """Return the state and duration of its last bar, for people."""
         if self.last is None:
             return ''

@@ -60,19 +60,24 @@ def bars(
         elif action == 'SIGNAL':
             # The status of a signal's event is the resource's own.
             if kind in _REFUSALS:
-                refused = _instant(event, action, chart.State.FAILED)
-                done.append(dataclasses.replace(refused, aside=True))
-        elif status == 'IN_PROGRESS':
-            if current is not None and current.label == action:
-                continue
-            if current is not None:
-                done.append(_superseded(current, event, action))
-            current = chart.Bar(
-                label=action, state=ongoing, start=event.time, end=None
-            )
-        elif status in ENDS:
+                refused = chart.Bar(
+                    label=action,
+                    state=chart.State.FAILED,
+                    start=event.time,
+                    end=event.time,
+                    reason=event.reason,
+                    aside=True,
+                )
+                done.append(refused)
+        elif status == 'IN_PROGRESS' or status in ENDS:
             if current is not None and current.label != action:
-                done.append(_superseded(current, event, action))
+                interrupted = dataclasses.replace(
+                    current,
+                    state=chart.State.CANCELLED,
+                    end=event.time,
+                    reason=f'{action} interrupted it',
+                )
+                done.append(interrupted)
                 current = None
             # Heat repeats a stack's failure for each resource that fails.
             # CHECK is different: a resource that is marked as unhealthy has
@@ -90,43 +95,22 @@ def bars(
             )
             if is_repeated:
                 current = done.pop()
-            begun = current or _instant(event, action, ongoing)
-            done.append(
-                dataclasses.replace(
-                    begun,
+            elif current is None:
+                current = chart.Bar(
+                    label=action, state=ongoing, start=event.time, end=None
+                )
+            if current is not None and status in ENDS:
+                ended = dataclasses.replace(
+                    current,
                     state=ENDS[status],
                     end=event.time,
                     reason=event.reason,
                 )
-            )
-            current = None
+                done.append(ended)
+                current = None
     if current is not None:
         done.append(current)
     return tuple(sorted(done, key=lambda bar: bar.start))
-
-
-def _instant(
-    event: heat_values.Event, action: str, state: chart.State
-) -> chart.Bar:
-    return chart.Bar(
-        label=action,
-        state=state,
-        start=event.time,
-        end=event.time,
-        reason=event.reason,
-    )
-
-
-def _superseded(
-    bar: chart.Bar, event: heat_values.Event, action: str
-) -> chart.Bar:
-    """Return an action that ended without an event."""
-    return dataclasses.replace(
-        bar,
-        state=chart.State.CANCELLED,
-        end=event.time,
-        reason=f'{action} interrupted it',
-    )
 
 
 _DEPLOYMENTS = frozenset(

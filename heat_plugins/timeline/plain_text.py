@@ -107,7 +107,7 @@ class _TextDrawing:
         self._chart = drawn
         self._zone = zone
         self._glyphs = glyphs
-        ends = [row.standing(drawn.now) for row in drawn.rows]
+        ends = [row.last_state(drawn.now) for row in drawn.rows]
         widest = min(max(map(cells.cell_len, ends)), int(width * _NAMES))
         self._ends = [fitted(end, widest, glyphs.ellipsis) for end in ends]
         self._names = min(

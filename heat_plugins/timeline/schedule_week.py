@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Days before and after today, and the most times that are drawn.
 _AROUND, _DRAWN = 3, 500
 
-# How a time without a run stands.
+# The states of a time without a run.
 NEXT, _NOT_STARTED = 'next, within', 'not started within'
 
 _WHY = 'missed, skipped or paused, or before the schedule existed'

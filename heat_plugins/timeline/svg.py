@@ -169,7 +169,7 @@ class _Drawing:
             _NAMES,
         )
         self._end_room, self._ends = _column(
-            [(0, row.standing(drawn.now)) for row in drawn.rows], _ENDS
+            [(0, row.last_state(drawn.now)) for row in drawn.rows], _ENDS
         )
         self._left = _MARGIN + names
         self._plot = _WIDTH - self._left - self._ends - 2 * _MARGIN
@@ -264,7 +264,7 @@ class _Drawing:
             for bar, end in zip(lane, ends, strict=False):
                 parts.append(self._bar(bar, top + _LANE * number, end))
         if row.last is not None:
-            state = plain_text.fitted(row.standing(now), self._end_room)
+            state = plain_text.fitted(row.last_state(now), self._end_room)
             x = _WIDTH - _MARGIN - self._ends
             parts.append(
                 _text(x, middle, state.rstrip(), row.last.state.value)

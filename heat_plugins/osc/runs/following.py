@@ -439,7 +439,7 @@ class Follower:
             each.report = text
 
     def _tick(self) -> None:
-        """Show how the runs stand."""
+        """Show the states of the runs."""
         pending = [each for each in self._followed if not each.ended]
         total = len(self._followed)
         if total > 1:

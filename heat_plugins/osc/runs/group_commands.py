@@ -46,7 +46,7 @@ class _Groups:
 
     @property
     def obstacle(self) -> str:
-        """Why the stack cannot be updated for them now; empty if it can."""
+        """The reason not to update the stack for them now; empty for none."""
         status = self.stack.status
         if status.endswith('_IN_PROGRESS'):
             remedy = 'wait until that has ended'
@@ -176,7 +176,7 @@ class NestGroups(common.Report):
         self.progress.show('finding the groups')
         stacks = _find(heat, parsed_args.stacks)
         if parsed_args.dry_run or not stacks:
-            return _shown(stacks, {})
+            return _listed(stacks, {})
         if not parsed_args.yes:
             lines = [
                 f'  {each.stack.name}: {", ".join(each.paths)}'
@@ -206,13 +206,14 @@ class NestGroups(common.Report):
         else:
             if any(outcomes.values()):
                 self.exit_code = common.FAILED
-        return _shown(stacks, outcomes)
+        return _listed(stacks, outcomes)
 
 
-def _shown(
+def _listed(
     groups: abc.Iterable[_Groups],
     outcomes: abc.Mapping[str, str],
 ) -> common.Shown:
+    """Return the rows of groups, with the outcomes of their updates."""
     rows = []
     for each in groups:
         reason = outcomes.get(each.stack.id)

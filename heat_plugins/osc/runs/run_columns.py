@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How runs and their targets look: columns, cells and progress."""
+"""Columns, cells and progress of runs and their targets."""
 
 from collections import abc
 import dataclasses

@@ -709,6 +709,11 @@ class ShowLogs(common.Command):
             wanted = [named(run.id, wanted, name)]
             number = wanted[0].number
         numbers = {each.number for each in wanted}
+
+        def say(*lines: str) -> None:
+            self.app.stdout.write(''.join(f'{line}\n' for line in lines))
+            self.app.stdout.flush()
+
         output = following.Output(
             client,
             common.live_store(manager),
@@ -716,7 +721,7 @@ class ShowLogs(common.Command):
             lambda run, target: (
                 following.Raw(self.app.stdout)
                 if len(numbers) == 1
-                else following.Lines(self._print, target.fault.name)
+                else following.Lines(say, target.fault.name)
             ),
             lambda target: target.number in numbers,
         )
@@ -730,7 +735,3 @@ class ShowLogs(common.Command):
         else:
             output.update(run)
             output.drain()
-
-    def _print(self, *lines: str) -> None:
-        self.app.stdout.write(''.join(f'{line}\n' for line in lines))
-        self.app.stdout.flush()

@@ -275,7 +275,10 @@ class ResumeSchedule(_Signal):
 
 
 class RunSchedule(_Signal):
-    """Run the action of a schedule now, even if the schedule is paused."""
+    """Run the action of a schedule now, even if the schedule is paused.
+
+    Exit codes: 0 the run has started, 1 it has not; the reason is shown.
+    """
 
     do = schedule_signals.RUN
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a schedule does now: a pure decision over what is recorded of it.
+"""The next step of a schedule: a pure decision over its record.
 
 The keeper calls `KeptSchedule.settled` and `due`, stores the record that they
 return, and only then acts. The run of `ScheduleRecord.running` is stored with
@@ -130,7 +130,7 @@ class ScheduleRecord:
 
     @property
     def backfill_left(self) -> tuple[int, ...]:
-        """What is left of a backfill without the tick that runs."""
+        """The ticks of a backfill without the one that runs."""
         return tuple(tick for tick in self.backfill if tick != self.running)
 
 
@@ -233,7 +233,7 @@ class KeptSchedule:
 
     @property
     def notice_time(self) -> float:
-        """When a notice is due at the latest; infinite for never.
+        """The time of the next notice; infinite for never.
 
         What a pause keeps from being created does not wait.
         """
@@ -244,7 +244,7 @@ class KeptSchedule:
 
     @property
     def asked_at(self) -> int:
-        """When the tick that runs was due, or a user has asked for it."""
+        """The time at which the running tick was due, or asked for."""
         return self.record.create_until - self.schedule.lateness
 
     def with_schedule(self, schedule: _Schedule, now: int) -> 'KeptSchedule':
@@ -282,7 +282,7 @@ class KeptSchedule:
 
     @property
     def why_paused(self) -> str:
-        """Why the schedule is paused; empty if it is not."""
+        """The reason of a pause; empty if the schedule is not paused."""
         if self.record.paused or not self.schedule.paused:
             return self.record.paused
         return self.schedule.note or 'its template pauses it'
@@ -295,7 +295,7 @@ class KeptSchedule:
 
     @property
     def start(self) -> int:
-        """When the tick that runs was due, or a user has asked for it."""
+        """The time at which the running tick was due, or asked for."""
         if self.record.forced or self.record.is_backfilled:
             return self.asked_at
         return self.schedule.start_of(self.record.running or 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users ask of a schedule by a signal to its resource, and read of it.
+"""Signals of users to a schedule's resource, and its attributes.
 
 ``{"do": "pause", "note": "…"}``, ``{"do": "resume"}``, ``{"do": "run"}``,
 ``{"do": "backfill", "from": "2026-11-20", "to": "2026-11-22T02:30"}``, with
@@ -277,7 +277,7 @@ class Schedules:
     def _try_to_show(self, located: _Located) -> dict[str, Any]:
         stack, place = located
         try:
-            return self._shown(stack, place)
+            return self._described(stack, place)
         except errors.Error as exc:
             return _unread(stack.name, place.path, exc)
 
@@ -286,7 +286,7 @@ class Schedules:
 
         :raises errors.NotFound: there is none.
         """
-        return self._shown(*self._find(stack, path))
+        return self._described(*self._find(stack, path))
 
     def times(self, stack: str, path: str) -> schedules.Schedule:
         """Return the times of a schedule, without its action.
@@ -312,13 +312,13 @@ class Schedules:
         :raises errors.Failed: no engine has followed that, or it refuses it.
         """
         root, place = self._find(stack, path)
-        wanted.check(self._shown(root, place))
+        wanted.check(self._described(root, place))
         before = self._known(place).get('signals')
         self._heat.signal(place.resource, wanted.details())
         until = self._clock() + _PATIENCE
         while self._clock() < until:
             if self._known(place).get('signals') != before:
-                return self._shown(root, place)
+                return self._described(root, place)
             self._sleep(_POLL)
         raise errors.Failed(
             f'heat-engine has not followed "{wanted.do}" within '
@@ -364,9 +364,10 @@ class Schedules:
         shown = self._heat.attribute(place.resource, 'show')
         return shown if isinstance(shown, dict) else {}
 
-    def _shown(
+    def _described(
         self, stack: heat_values.Stack, place: stack_tree.Place
     ) -> dict[str, Any]:
+        """Return a schedule as users read it."""
         known = self._known(place)
         upcoming = known.get('next_times') or []
         return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a schedule is due: local times, over both changes of the clock.
+"""The times of a schedule: local ones, over both changes of the clock.
 
 A pattern names local times of a time zone. Each is due once:
 
@@ -153,7 +153,7 @@ class Tick:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """When to run something, and when not; see `schedule_deciding`.
+    """The times at which to run something; see `schedule_deciding`.
 
     All times are local ones of the time zone.
 

@@ -2,7 +2,9 @@
 """A command that needs a service which the cloud lacks names it, and a way."""
 
 import io
+import itertools
 import json
+import time
 import types
 from urllib import parse
 
@@ -15,6 +17,8 @@ import pytest
 import requests
 
 from heat_plugins import wording
+from heat_plugins.osc import common
+from heat_plugins.osc.runs import following
 from tests.unit import web_service
 from tests.unit.osc import base
 
@@ -187,6 +191,19 @@ NEED = {
 FIRST = {
     'deployment plan validation list': 'There is no plan shop',
 }
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Let the time for which a command waits pass at once."""
+    seconds = itertools.count()
+    clock = types.SimpleNamespace(
+        time=time.time,
+        monotonic=lambda: next(seconds),
+        sleep=lambda pause: None,
+    )
+    for module in (common, following):
+        monkeypatch.setattr(module, 'time', clock)
 
 
 @pytest.fixture

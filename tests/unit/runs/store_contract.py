@@ -117,11 +117,24 @@ class RunStoreContract:
 
     def begin(self, run_id='run-1', *numbers, targets=2, **values):
         """Store a run that has started on targets, by default on all."""
-        kept = self.store.create(
-            PROJECT, run(run_id, targets, **values), ENGINE
-        )
+        kept = self.create(run_id, targets, **values)
         after, made = begun(kept, *(numbers or range(targets)))
         return self.store.step(kept, after, 'begin', given=made)
+
+    def create(
+        self,
+        run_id='run-1',
+        targets=2,
+        *,
+        made=None,
+        project_id=PROJECT,
+        engine_id=ENGINE,
+        tick=None,
+        **values,
+    ):
+        """Store a run; a new one, or what was made."""
+        made = made or run(run_id, targets, **values)
+        return self.store.create(project_id, made, engine_id, tick=tick)
 
     def key(self, number=0, attempt=1, run_id='run-1'):
         return run_store.TargetKey(
@@ -147,7 +160,7 @@ class RunStoreContract:
             created_by='Änn',
             config={'config': 'echo 🗄', 'group': 'script'},
         )
-        kept = self.store.create(PROJECT, given, ENGINE)
+        kept = self.create(made=given)
         assert given == kept.run
         found = self.store.load('run-1', PROJECT)
         assert given == found.run
@@ -159,102 +172,66 @@ class RunStoreContract:
         ) == (PROJECT, ENGINE, 0, '')
 
     def test_an_order_that_is_repeated_is_there_once(self):
-        self.store.create(PROJECT, run(), ENGINE)
+        self.create()
         # Another engine has selected its targets a second later.
         again = run(targets=1, created_at=NOW + 1)
-        found = self.store.create(PROJECT, again, 'engine-2')
+        found = self.create(made=again, engine_id='engine-2')
         assert (run(), ENGINE) == (found.run, found.engine_id)
         (head,) = self.store.heads(PROJECT, ordering.Query())
         assert head.targets == 2
 
     def test_another_order_cannot_have_the_id_of_one(self):
-        self.store.create(PROJECT, run(), ENGINE)
+        self.create()
         for project_id, other in (
             (PROJECT, run(inputs={'password': 'other'})),
             ('another project', run()),
         ):
             self.assertRaises(
-                errors.Exists, self.store.create, project_id, other, ENGINE
+                errors.Exists, self.create, made=other, project_id=project_id
             )
 
     def test_a_time_of_a_schedule_has_one_run(self):
         first = self.tick(due_at=NOW)
-        self.store.create(PROJECT, run('run-1'), ENGINE, tick=first)
+        self.create('run-1', tick=first)
         self.assertRaises(
-            errors.Exists,
-            self.store.create,
-            PROJECT,
-            run('run-2'),
-            ENGINE,
-            tick=self.tick(due_at=NOW),
+            errors.Exists, self.create, 'run-2', tick=self.tick(due_at=NOW)
         )
         assert self.record() == 'due'
         # A user asks for that time again.
         self.assertRaises(
-            errors.Exists,
-            self.store.create,
-            PROJECT,
-            run('run-1'),
-            ENGINE,
-            tick=self.tick(due_at=NOW),
+            errors.Exists, self.create, 'run-1', tick=self.tick(due_at=NOW)
         )
         later = self.tick(due_at=NOW + 1)
-        self.store.create(PROJECT, run('run-3'), ENGINE, tick=later)
+        self.create('run-3', tick=later)
 
     def test_a_time_of_a_schedule_takes_no_run_of_another(self):
-        self.store.create('another project', run(), ENGINE)
+        self.create(project_id='another project')
         tick = self.tick()
-        exc = self.assertRaises(
-            errors.Refused,
-            self.store.create,
-            PROJECT,
-            run(),
-            ENGINE,
-            tick=tick,
-        )
+        exc = self.assertRaises(errors.Refused, self.create, tick=tick)
         assert not isinstance(exc, errors.Exists)
         assert self.record() == 'due'
 
     def test_the_record_of_a_schedule_is_stored_with_its_run(self):
         tick = self.tick()
-        made = self.store.create(PROJECT, run(), ENGINE, tick=tick)
+        made = self.create(tick=tick)
         assert self.record() == 'started'
         # Its answer was lost.
-        again = self.store.create(PROJECT, run(), ENGINE, tick=tick)
+        again = self.create(tick=tick)
         assert made == again
         self.assertRaises(
-            run_store.Stale,
-            self.store.create,
-            PROJECT,
-            run(),
-            'engine-2',
-            tick=tick,
+            run_store.Stale, self.create, engine_id='engine-2', tick=tick
         )
 
     def test_a_record_that_has_changed_starts_nothing(self):
         tick = self.tick()
         self.keep_record('paused')
-        self.assertRaises(
-            run_store.Stale,
-            self.store.create,
-            PROJECT,
-            run(),
-            ENGINE,
-            tick=tick,
-        )
+        self.assertRaises(run_store.Stale, self.create, tick=tick)
         assert self.record() == 'paused'
         assert self.ids() == []
 
     def test_what_is_refused_changes_no_record(self):
         self.keep(1)
-        self.assertRaises(
-            errors.Refused,
-            self.store.create,
-            PROJECT,
-            run(),
-            ENGINE,
-            tick=self.tick(),
-        )
+        self.assertRaises(errors.Refused, self.create, tick=self.tick())
         assert self.record() == 'due'
 
     def tick(self, due_at=NOW):
@@ -268,9 +245,9 @@ class RunStoreContract:
         )
 
     def test_how_runs_of_any_project_stand(self):
-        self.store.create(PROJECT, run('run-1'), ENGINE)
-        self.store.create('another project', ended(run('run-2')), ENGINE)
-        self.store.create('another project', run('run-3'), ENGINE)
+        self.create('run-1')
+        self.create(made=ended(run('run-2')), project_id='another project')
+        self.create('run-3', project_id='another project')
         wanted = dict.fromkeys(['run-1', 'run-3', 'gone'], PROJECT)
         heads = self.store.heads_of({**wanted, 'run-2': 'another project'})
         assert {run_id: head.state for run_id, head in heads.items()} == {
@@ -280,7 +257,7 @@ class RunStoreContract:
         assert self.store.heads_of({}) == {}
 
     def test_a_project_sees_its_own_runs_alone(self):
-        self.store.create(PROJECT, ended(run()), ENGINE)
+        self.create(made=ended(run()))
         self.assertRaises(
             errors.NotFound, self.store.load, 'run-1', 'another project'
         )
@@ -298,11 +275,9 @@ class RunStoreContract:
 
     def test_a_list_has_the_newest_first_in_pages(self):
         for number in range(5):
-            self.store.create(
-                PROJECT, run(f'run-{number}', created_at=NOW + number), ENGINE
-            )
+            self.create(f'run-{number}', created_at=NOW + number)
         # Of the same second.
-        self.store.create(PROJECT, run('run-1b', created_at=NOW + 1), ENGINE)
+        self.create('run-1b', created_at=NOW + 1)
         first = self.ids(limit=3)
         assert first == ['run-4', 'run-3', 'run-2']
         second = self.ids(limit=2, after='run-2')
@@ -311,10 +286,9 @@ class RunStoreContract:
         self.assertRaises(errors.NotFound, self.ids, after='gone')
 
     def test_a_list_is_filtered(self):
-        self.store.create(PROJECT, run('run-1', targets=1), ENGINE)
-        self.store.create(
-            PROJECT,
-            ended(
+        self.create('run-1', targets=1)
+        self.create(
+            made=ended(
                 run(
                     'run-2',
                     action='backup',
@@ -322,7 +296,6 @@ class RunStoreContract:
                     created_at=NOW + 5,
                 )
             ),
-            ENGINE,
             tick=self.tick(),
         )
         for only, wanted in (
@@ -348,10 +321,8 @@ class RunStoreContract:
 
     def test_the_last_runs_of_deployments_are_found(self):
         for number in range(4):
-            self.store.create(
-                PROJECT, run(f'run-{number}', created_at=NOW + number), ENGINE
-            )
-        self.store.create('other', run('run-9'), ENGINE)
+            self.create(f'run-{number}', created_at=NOW + number)
+        self.create('run-9', project_id='other')
         chosen = ['deployment-1', 'deployment-9']
         found = self.store.latest(PROJECT, chosen, 3)
         assert [*found] == ['deployment-1']
@@ -365,7 +336,7 @@ class RunStoreContract:
 
     def test_the_last_runs_are_shown_as_they_were_ordered(self):
         given = run(action='🗄', created_by='Änn, by workflow execution 1')
-        self.store.create(PROJECT, given, ENGINE)
+        self.create(made=given)
         found = self.store.latest(PROJECT, ['deployment-1'], 1)
         ((latest,),) = found.values()
         assert (
@@ -424,7 +395,7 @@ class RunStoreContract:
         assert len(self.deployments()) == 2
 
     def test_a_step_that_is_repeated_has_succeeded(self):
-        kept = self.store.create(PROJECT, run(), ENGINE)
+        kept = self.create()
         after, made = begun(kept, 0)
         first = self.store.step(kept, after, 'same', given=made)
         second = self.store.step(kept, after, 'same', given=made)
@@ -460,7 +431,7 @@ class RunStoreContract:
         assert self.deployments() == {'run-1-row-1': 'IN_PROGRESS'}
 
     def test_a_run_that_is_gone_has_no_step(self):
-        kept = self.store.create(PROJECT, ended(run()), ENGINE)
+        kept = self.create(made=ended(run()))
         self.store.delete(PROJECT, 'run-1')
         self.assertRaises(
             errors.NotFound, self.store.step, kept, kept.run, 'late'
@@ -470,7 +441,7 @@ class RunStoreContract:
 
     def test_an_action_runs_once_at_a_time_on_a_deployment(self):
         first = self.begin('run-1', 1)
-        second = self.store.create(PROJECT, run('run-2'), ENGINE)
+        second = self.create('run-2')
         after, made = begun(second, 0, 1)
         error = self.assertRaises(
             run_store.KeysTaken,
@@ -501,7 +472,7 @@ class RunStoreContract:
     def test_others_are_not_in_the_way(self):
         self.begin('run-1')
         self.begin('run-2', action='CHECK')
-        kept = self.store.create('another project', run('run-3'), ENGINE)
+        kept = self.create('run-3', project_id='another project')
         after, made = begun(kept, 0)
         self.store.step(kept, after, 'begin', given=made)
 
@@ -606,7 +577,7 @@ class RunStoreContract:
     def test_what_a_server_may_be_busy_with_is_found(self):
         kept = self.begin('run-1')
         self.begin('run-2', 1, action='CHECK')
-        self.store.create('another project', run('run-3'), ENGINE)
+        self.create('run-3', project_id='another project')
         found = self.store.on_server(PROJECT, 'server-1')
         assert sorted(e.id for e in found) == ['run-1', 'run-2']
         for each in found:
@@ -649,8 +620,8 @@ class RunStoreContract:
 
     def test_an_engine_leads_what_is_in_progress(self):
         kept = self.begin()
-        self.store.create(PROJECT, ended(run('run-2')), ENGINE)
-        self.store.create(PROJECT, run('run-3'), 'engine-2')
+        self.create(made=ended(run('run-2')))
+        self.create('run-3', engine_id='engine-2')
         assert dict(self.store.led_by(ENGINE)) == {'run-1': 1}
         assert {ENGINE, 'engine-2'} == set(self.store.leaders())
         self.store.step(kept, ended(kept.run), 'end')
@@ -659,8 +630,8 @@ class RunStoreContract:
 
     def test_a_dead_leader_has_a_successor(self):
         kept = self.begin('run-1')
-        self.store.create(PROJECT, run('run-2'), 'engine-3')
-        self.store.create(PROJECT, run('run-3'), ENGINE)
+        self.create('run-2', engine_id='engine-3')
+        self.create('run-3')
         first = self.store.take_over(ENGINE, 'engine-2', 1)
         second = self.store.take_over(ENGINE, 'engine-2', 9)
         assert sorted([*first, *second]) == ['run-1', 'run-3']
@@ -676,7 +647,7 @@ class RunStoreContract:
         )
 
     def test_whoever_retries_a_run_leads_it(self):
-        kept = self.store.create(PROJECT, ended(run()), ENGINE)
+        kept = self.create(made=ended(run()))
         again = kept.run.changed(
             phase=run_records.Phase.RUNNING, ended_at=None, round=1
         )
@@ -723,7 +694,7 @@ class RunStoreContract:
         failed = ended(run(webhook=stored.dump(wanted))).changed(
             phase=run_records.Phase.FAILED
         )
-        self.store.create(PROJECT, failed, ENGINE)
+        self.create(made=failed)
         due = self.store.with_notices(ENGINE, LATER, 9)
         assert dict(due) == {'run-1': PROJECT}
         self.store.delete(PROJECT, 'run-1')
@@ -740,9 +711,7 @@ class RunStoreContract:
         self.assertRaises(errors.NotFound, self.store.delete, PROJECT, 'run-1')
         assert self.ids() == []
         # An order that comes late starts nothing again.
-        self.assertRaises(
-            errors.Exists, self.store.create, PROJECT, run(), ENGINE
-        )
+        self.assertRaises(errors.Exists, self.create)
         (surplus,) = self.store.surplus()
         assert (
             surplus.run_id,
@@ -764,7 +733,7 @@ class RunStoreContract:
         assert self.ids() == ['run-1']
 
     def test_many_targets_are_one_transaction(self):
-        kept = self.store.create(PROJECT, run(targets=2500), ENGINE)
+        kept = self.create(targets=2500)
         assert kept == self.store.load('run-1')
         after = kept.run.attempted(
             {number: {'round': 1} for number in range(2500)}
@@ -778,7 +747,7 @@ class RunStoreContract:
     def end(self, run_id, ended_at, **values):
         """Store a run that has ended."""
         done = ended(run(run_id, **values)).changed(ended_at=ended_at)
-        self.store.create(PROJECT, done, ENGINE)
+        self.create(made=done)
 
     def purge(self):
         """Remove what is surplus; return how many that was."""
@@ -790,7 +759,7 @@ class RunStoreContract:
     def test_old_runs_are_deleted(self):
         self.end('old', 1)
         self.end('new', LATER)
-        self.store.create(PROJECT, run('run-3', created_at=1), ENGINE)
+        self.create('run-3', created_at=1)
         assert self.purge() == 1
         assert self.ids() == ['new', 'run-3']
         assert self.purge() == 0
@@ -808,11 +777,9 @@ class RunStoreContract:
         self.begin('run-1')
         self.end('run-2', LATER)
         self.begin('run-3', action='CHECK')
-        error = self.assertRaises(
-            errors.Refused, self.store.create, PROJECT, run('run-4'), ENGINE
-        )
+        error = self.assertRaises(errors.Refused, self.create, 'run-4')
         assert not isinstance(error, errors.Exists)
-        self.store.create('another project', run('run-5'), ENGINE)
+        self.create('run-5', project_id='another project')
         # One that is repeated needs no room.
-        again = self.store.create(PROJECT, run('run-1'), ENGINE)
+        again = self.create('run-1')
         assert again.run.id == 'run-1'

@@ -7,9 +7,11 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins.runs import ordering
+from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import selecting
 from tests.unit.runs import fake_heat
 
+FRONT = {'role': 'web', 'tier': 'front'}
 SERVERS = {f'n{number}': f'server-{number}' for number in range(6)}
 
 
@@ -135,3 +137,55 @@ def test_a_resource_that_is_not_there_is_named(heat):
         errors.NotFound, match='BACKUP in stack s0, resource flete: an action'
     ):
         choose(heat, resources=['flete'])
+
+
+@pytest.mark.parametrize(
+    ('template', 'nova', 'is_target'),
+    [
+        ('web', {'metadata': {'tier': 'front', 'role': 'other'}}, True),
+        ('web', {'metadata': {'tier': 'back'}}, False),
+        ('web', {'metadata': None}, False),
+        ('web', None, False),
+        # Heat alone resolves a function.
+        ({'get_attr': ['a']}, {'metadata': FRONT}, True),
+    ],
+)
+def test_metadata_is_the_template_s_and_nova_s(
+    heat, template, nova, is_target
+):
+    heat.add_deployment(heat.root, 'far', 'of no resource')
+    heat.add_deployment(heat.root, 'db', 'id-9')
+    metadata = {'role': template}
+    heat.add_resource(
+        heat.root, 'nova', 'OS::Nova::Server', 'id-9', metadata=metadata
+    )
+    heat.attributes['nova', 'show'] = nova
+    if is_target:
+        (target,) = choose(heat, metadata=FRONT).targets
+        assert target.resource == 'db'
+    else:
+        with pytest.raises(errors.NotFound, match='has other metadata'):
+            choose(heat, metadata=FRONT)
+
+
+@pytest.mark.parametrize(
+    ('wanted', 'said'),
+    [
+        ({'stacks': []}, 'No targets are selected'),
+        ({'stacks': [], 'tags': ['none']}, 'No stack has the tag none'),
+        ({}, '6 targets are more than'),
+        ({'action': 'CREATE'}, 'action CREATE; there are'),
+    ],
+)
+def test_what_has_no_targets_or_too_many_is_refused(
+    heat, monkeypatch, wanted, said
+):
+    monkeypatch.setattr(run_records, 'MOST', 1)
+    with pytest.raises(errors.Error, match=said):
+        choose(heat, **wanted)
+
+
+def test_what_heat_alone_runs_has_no_targets(heat):
+    without_backup(heat, *SERVERS)
+    with pytest.raises(errors.NotFound, match='only Heat runs CREATE'):
+        choose(heat, 'CREATE')

@@ -39,35 +39,43 @@ def ended(found, *members, state=_State.COMPLETE, at=NOW):
     )
 
 
+GONE = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
+
+
 class DecidingTestCase(testtools.TestCase):
     def advance(self, found, start=(), at=0):
         step = deciding.advance(found, NOW + at)
         assert tuple(start) == step.start
         return step.run
 
+    def assert_ends(self, run, phase, reason):
+        """Assert that a run ends, and how; return it."""
+        run = self.advance(run, at=90)
+        assert (run.control.phase, run.control.reason) == (phase, reason)
+        return run
+
     def follow(self, found, what):
         wanted = run_records.Request(do=what, who='bob')
         return deciding.follow(found, wanted, NOW)
 
     def test_a_run_starts_as_another_one_ends(self):
-        found = self.advance(operation(max_concurrent=2), (0, 1))
-        found = self.advance(ended(found, 1), (2,))
-        assert found.live == [0, 2]
-
-    def test_a_percentage_is_one_run_at_least(self):
+        run = self.advance(operation(max_concurrent=2), (0, 1))
+        run = self.advance(ended(run, 1), (2,))
+        assert run.live == [0, 2]
+        # A percentage is one run at least.
         self.advance(operation(max_concurrent='10%'), (0,))
         self.advance(operation(20, max_concurrent='10%'), (0, 1))
 
     def test_nothing_starts_after_too_many_failures(self):
-        found = self.advance(operation(max_concurrent=2, max_errors=1), (0, 1))
-        found = self.advance(ended(found, 0, state=_State.FAILED), (2,))
-        found = self.advance(ended(found, 1, state=_State.TIMED_OUT))
-        assert _Phase.STOPPING is found.control.phase
-        found = self.advance(ended(found, 2))
-        assert _Phase.TIMED_OUT is found.control.phase
-        assert found.control.reason == (
+        run = self.advance(operation(max_concurrent=2, max_errors=1), (0, 1))
+        run = self.advance(ended(run, 0, state=_State.FAILED), (2,))
+        run = self.advance(ended(run, 1, state=_State.TIMED_OUT))
+        assert run.control.phase is _Phase.STOPPING
+        self.assert_ends(
+            ended(run, 2),
+            _Phase.TIMED_OUT,
             'More failures than max-errors allows (1); 2 of 6 failed; 3 not '
-            'started'
+            'started',
         )
 
     def test_canaries_come_first_and_all_must_succeed(self):
@@ -105,42 +113,37 @@ class DecidingTestCase(testtools.TestCase):
         )
         self.advance(self.follow(found, 'resume'), (2,))
 
-    def test_a_cancelled_operation_takes_its_runs_back(self):
-        found = self.advance(operation(max_concurrent=2), (0, 1))
-        step = deciding.advance(self.follow(found, 'cancel'), NOW)
+    def test_a_cancelled_run_is_withdrawn(self):
+        run = self.advance(operation(max_concurrent=2), (0, 1))
+        step = deciding.advance(self.follow(run, 'cancel'), NOW)
         assert step.withdraw == (0, 1)
-        found = ended(step.run, 0, 1, state=_State.CANCELLED)
-        found = self.advance(found)
-        assert _Phase.CANCELLED is found.control.phase
-        assert found.control.reason == 'Cancelled by bob; 4 not started'
-
-    def test_one_run_is_cancelled_and_the_others_continue(self):
-        found = self.advance(operation(3, max_concurrent=2), (0, 1))
-        wanted = run_records.Request(
-            do='cancel-run', who='bob', only=found.run_id(1)
+        self.assert_ends(
+            ended(step.run, 0, 1, state=_State.CANCELLED),
+            _Phase.CANCELLED,
+            'Cancelled by bob; 4 not started',
         )
-        asked = deciding.follow(found, wanted, NOW)
+
+    def test_one_target_is_cancelled_and_the_others_continue(self):
+        run = self.advance(operation(3, max_concurrent=2), (0, 1))
+        wanted = run_records.Request(
+            do='cancel-run', who='bob', only=run.run_id(1)
+        )
+        asked = deciding.follow(run, wanted, NOW)
+        # A result that has come meanwhile counts.
+        complete = self.advance(ended(asked, 0, 1), (2,))
+        self.assert_ends(
+            ended(complete, 2), _Phase.COMPLETE, 'All 3 succeeded'
+        )
         step = deciding.advance(asked, NOW)
         assert step.withdraw == (1,)
-        found = ended(step.run, 1, state=_State.CANCELLED)
-        found = self.advance(found, (2,))
+        run = ended(step.run, 1, state=_State.CANCELLED)
+        run = self.advance(run, (2,))
         # It has ended, and is asked for once more.
-        assert found == deciding.follow(found, wanted, NOW)
-        found = self.advance(ended(found, 0, 2))
-        assert (
-            found.control.phase,
-            found.control.reason,
-        ) == (_Phase.CANCELLED, '1 cancelled')
-        assert deciding.retriable(found) == [1]
-
-    def test_a_result_that_has_come_counts_though_its_run_was_cancelled(self):
-        found = self.advance(operation(1), (0,))
-        wanted = run_records.Request(
-            do='cancel-run', who='bob', only=found.run_id(0)
+        assert deciding.follow(run, wanted, NOW) == run
+        run = self.assert_ends(
+            ended(run, 0, 2), _Phase.CANCELLED, '1 cancelled'
         )
-        found = deciding.follow(found, wanted, NOW)
-        found = self.advance(ended(found, 0))
-        assert _Phase.COMPLETE is found.control.phase
+        assert deciding.retriable(run) == [1]
 
     def test_the_deadline_is_for_the_whole(self):
         found = self.advance(operation(max_concurrent=1, deadline=60), (0,))
@@ -150,60 +153,49 @@ class DecidingTestCase(testtools.TestCase):
         found = self.advance(found, at=61)
         assert _Phase.TIMED_OUT is found.control.phase
 
+    CUT_OFF = 'No run starts after the cut-off of 60 s; {} not started'
+
     def test_nothing_starts_after_the_cut_off_and_what_runs_continues(self):
-        found = self.advance(operation(3, max_concurrent=1, cut_off=60), (0,))
-        found = self.advance(ended(found, 0), (1,), at=59)
-        step = deciding.advance(found, NOW + 60)
-        assert (step.start, step.withdraw) == ((), ())
-        assert _Phase.STOPPING is step.run.control.phase
-        found = self.advance(ended(step.run, 1), at=90)
-        assert (found.control.phase, found.control.reason) == (
-            _Phase.TIMED_OUT,
-            'No run starts after the cut-off of 60 s; 1 not started',
+        run = self.advance(operation(3, max_concurrent=1, cut_off=60), (0,))
+        run = self.advance(ended(run, 0), (1,), at=59)
+        run = self.cut_off(run)
+        run = self.assert_ends(
+            ended(run, 1), _Phase.TIMED_OUT, self.CUT_OFF.format(1)
         )
         # With a window of its own.
-        found = self.follow(found, 'retry')
-        assert found.pending == [2]
+        assert self.follow(run, 'retry').pending == [2]
+
+    def cut_off(self, run):
+        """Return a run that stops at its cut-off."""
+        step = deciding.advance(run, NOW + 60)
+        assert (step.start, step.withdraw) == ((), ())
+        assert step.run.control.phase is _Phase.STOPPING
+        return step.run
 
     def test_a_cut_off_matters_only_to_what_has_not_started(self):
-        found = self.advance(operation(1, cut_off=60), (0,))
-        found = ended(found, 0, state=_State.WAITING)
-        found = self.advance(found, at=70)
-        assert _Phase.RUNNING is found.control.phase
-        found = self.advance(ended(found, 0), at=80)
-        assert _Phase.COMPLETE is found.control.phase
+        run = self.advance(operation(1, cut_off=60), (0,))
+        run = ended(run, 0, state=_State.WAITING)
+        run = self.advance(run, at=70)
+        assert run.control.phase is _Phase.RUNNING
+        self.assert_ends(ended(run, 0), _Phase.COMPLETE, 'It succeeded')
 
     def test_what_is_recorded_as_starting_may_be_cut_off(self):
-        # A dispatcher has more to deliver than one step does.
-        found = self.advance(operation(3, cut_off=60), (0, 1, 2))
-        found = ended(found, 0, state=_State.WAITING)
-        found = self.advance(found, at=60)
-        assert _Phase.STOPPING is found.control.phase
+        run = self.advance(operation(3, cut_off=60), (0, 1, 2))
+        run = self.cut_off(ended(run, 0, state=_State.WAITING))
+        # Their servers had them all.
+        complete = ended(run, 0, 1, 2)
+        self.assert_ends(complete, _Phase.COMPLETE, 'All 3 succeeded')
         not_started = {n: {'state': None, 'number': 0} for n in (1, 2)}
-        found = ended(found.attempted(not_started), 0)
-        found = self.advance(found, at=70)
-        assert (found.control.phase, found.control.reason) == (
+        self.assert_ends(
+            ended(run.attempted(not_started), 0),
             _Phase.TIMED_OUT,
-            'No run starts after the cut-off of 60 s; 2 not started',
+            self.CUT_OFF.format(2),
         )
 
-    def test_a_cut_off_that_leaves_nothing_is_no_failure(self):
-        found = self.advance(operation(2, cut_off=60), (0, 1))
-        found = self.advance(found, at=60)
-        assert _Phase.STOPPING is found.control.phase
-        # Their servers had them.
-        found = self.advance(ended(found, 0, 1), at=70)
-        assert (
-            found.control.phase,
-            found.control.reason,
-        ) == (_Phase.COMPLETE, 'All 2 succeeded')
-
     def test_what_is_gone_after_the_cut_off_is_not_left(self):
-        found = self.advance(operation(2, max_concurrent=1, cut_off=60), (0,))
-        found = self.advance(found, at=60)
-        gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
-        found = self.advance(ended(found, 0).attempted({1: gone}), at=70)
-        assert _Phase.COMPLETE is found.control.phase
+        run = self.advance(operation(2, max_concurrent=1, cut_off=60), (0,))
+        run = ended(self.cut_off(run), 0).attempted({1: GONE})
+        self.assert_ends(run, _Phase.COMPLETE, 'It succeeded')
 
     def test_the_deadline_comes_after_other_stops(self):
         limits = {'max_concurrent': 2, 'deadline': 120}
@@ -257,31 +249,25 @@ class DecidingTestCase(testtools.TestCase):
         assert deciding.advance(found, NOW + 60).expire == (0,)
 
     def test_a_retry_runs_what_did_not_succeed_alone(self):
-        found = self.advance(operation(3, max_concurrent=2), (0, 1))
-        found = ended(found, 0)
-        found = self.advance(ended(found, 1, state=_State.FAILED))
-        assert _Phase.FAILED is found.control.phase
-        found = self.follow(found, 'retry')
-        found = self.advance(found, (1, 2))
-        assert [one.number for one in found.attempts] == [1, 2, 1]
-        found = self.advance(ended(found, 1, 2))
-        assert _Phase.COMPLETE is found.control.phase
-        assert found.control.reason == 'All 3 succeeded'
-        assert found == self.follow(found, 'retry')
+        run = self.advance(operation(3, max_concurrent=2), (0, 1))
+        run = self.advance(ended(ended(run, 0), 1, state=_State.FAILED))
+        assert run.control.phase is _Phase.FAILED
+        run = self.advance(self.follow(run, 'retry'), (1, 2))
+        assert [each.number for each in run.attempts] == [1, 2, 1]
+        run = self.assert_ends(
+            ended(run, 1, 2), _Phase.COMPLETE, 'All 3 succeeded'
+        )
+        assert self.follow(run, 'retry') == run
 
     def test_what_is_gone_does_not_count(self):
-        found = self.advance(operation(2), (0, 1))
-        gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
-        found = self.advance(ended(found, 1).attempted({0: gone}))
-        assert _Phase.COMPLETE is found.control.phase
-        assert found.control.reason == 'It succeeded'
-
-    def test_a_run_whose_targets_are_all_gone_says_so(self):
-        found = self.advance(operation(1), (0,))
-        gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
-        found = self.advance(found.attempted({0: gone}))
-        assert _Phase.CANCELLED is found.control.phase
-        assert found.control.reason == 'Its stacks or deployments were deleted'
+        run = self.advance(operation(2), (0, 1))
+        run = ended(run, 1).attempted({0: GONE})
+        self.assert_ends(run, _Phase.COMPLETE, 'It succeeded')
+        self.assert_ends(
+            run.attempted({1: GONE}),
+            _Phase.CANCELLED,
+            'Its stacks or deployments were deleted',
+        )
 
     def test_a_request_that_makes_no_sense_changes_nothing(self):
         found = self.advance(operation(2), (0, 1))

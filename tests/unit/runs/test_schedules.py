@@ -358,6 +358,10 @@ def test_excluded_days_are_local_ones():
         ({'cron': '', 'at': '9001-01-01'}, 'a year from 1970 to 9000'),
         ({'jitter': -1}, 'The jitter -1 is invalid: give 0 to 3600'),
         ({'jitter': 3601}, 'The jitter 3601 is invalid'),
+        ({'start_within': -1}, 'start_within is -1'),
+        ({'start_within': 86401}, 'a number from 0 to 86400'),
+        ({'cut_off': 0}, 'cut_off is 0'),
+        ({'pause_after_failures': -1}, 'pause_after_failures is -1'),
     ],
 )
 def test_a_bad_value_is_named_with_the_remedy(given, said):
