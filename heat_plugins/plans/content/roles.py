@@ -94,9 +94,12 @@ def from_template(text: str, where: str) -> tuple[Role, ...]:
             properties = texts.section(dict(resource), 'properties', place)
             size = properties.get('count', properties.get('desired_capacity'))
             if isinstance(size, dict) and list(size) == ['get_param']:
-                parameter = parameters.get(str(size['get_param']))
-                known = isinstance(parameter, dict)
-                size = parameter.get('default') if known else None
+                declared = parameters.get(str(size['get_param']))
+                size = (
+                    declared.get('default')
+                    if isinstance(declared, dict)
+                    else None
+                )
             roles.append(
                 Role(
                     name=name,

@@ -270,6 +270,9 @@ class DeployTest(PlanCase):
         self.assertEqual(
             [('a', 'plan plan'), ('b', 'plan plan')], self.runner.begun
         )
+        with self.assertLogs('', 'WARNING') as logs:
+            self.json('deploy plan --no-wait')
+        self.assertIn('after a deployment will not run', logs.output[0])
 
     def test_an_interrupt_ends_the_waiting_alone(self):
         def interrupt(seconds):

@@ -54,7 +54,7 @@ class Heat:
                 id=f'event-{len(found)}',
                 resource=resource,
                 physical_id=more.pop('physical_id', f'{resource}-id'),
-                stack_id=stack.id,
+                stack_id=more.pop('stack_id', stack.id),
                 status=status,
                 reason=more.pop('reason', ''),
                 time=0.0,

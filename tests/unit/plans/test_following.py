@@ -24,6 +24,12 @@ class FollowingTest(testtools.TestCase):
         self.heat.become('shop', 'CREATE_IN_PROGRESS')
         self.heat.happen('shop', 'a', 'CREATE_IN_PROGRESS')
         self.heat.happen('shop', 'a', 'CREATE_COMPLETE')
+        self.heat.happen('shop', 'c', 'CREATE_COMPLETE')
+        self.heat.happen('shop', 'c', 'UPDATE_IN_PROGRESS')
+        # The beginning of a nested stack.
+        self.heat.happen(
+            'shop', 'x', 'CREATE_IN_PROGRESS', physical_id='x', stack_id='x'
+        )
         self.heat.happen('shop', 'b', 'CREATE_IN_PROGRESS')
         found = self.follower().look()
         self.assertEqual(

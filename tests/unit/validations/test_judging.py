@@ -94,6 +94,11 @@ class AccountTest(testtools.TestCase):
         self.judge(*[text] * 20, *[fakes.result()] * 6000, fakes.end())
         detail = self.account.detail
         self.assertTrue(detail.cut)
+        self.judge(*[fakes.result()] * 5001, fakes.end())
+        self.assertTrue(self.account.detail.cut)
+        self.judge(*[fakes.result()] * 5000, fakes.end())
+        self.assertFalse(self.account.detail.cut)
+        self.judge(*[text] * 20, *[fakes.result()] * 6000, fakes.end())
         self.assertEqual(5000, len(detail.tasks))
         self.assertEqual(1024 * 1024, len(detail.stdout))
         self.assertEqual(

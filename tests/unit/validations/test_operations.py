@@ -97,6 +97,9 @@ class RunTest(OperationsTest):
         run = self.run_all()
         self.assertEqual({'PASSED': 2, 'FAILED': 1}, run['summary'])
         self.assertIn('No space left', run['reason'])
+        self.machine.broken = ()
+        self.report('ram', fakes.end(''))
+        self.assertIn('killed: out of memory', self.run_all()['reason'])
 
     def test_the_number_of_playbooks_at_once_is_limited(self):
         for most in (1, 2):
