@@ -271,7 +271,7 @@ class Hub:
             ),
             stack_id=root_stack_id,
         )
-        self._fetching = process.Turns(_FETCH_LEASE, places=_FETCHES)
+        self.fetching = process.Turns(_FETCH_LEASE, places=_FETCHES)
         self._poller = arrivals.Poller(self.container)
         self.cancellation = Cancellation(root_stack_id)
         # Heat's database does not authenticate its callers.
@@ -359,7 +359,7 @@ class Hub:
 
     def fetch(self, name: str, limit: int) -> bytes:
         """Fetch a signal in its turn; see `stores.ObjectStore.get_object`."""
-        with self._fetching.turn():
+        with self.fetching.turn():
             return self.fetch_now(name, limit)
 
     def fetch_now(self, name: str, limit: int) -> bytes:

@@ -172,7 +172,7 @@ class Patch:
 
         :raises Unfit: this Heat has another function, or none.
         """
-        owner, heats = self._find()
+        owner, heats = self.find()
         if hasattr(heats, _MARK):
             return
         self._probe(heats)
@@ -185,9 +185,9 @@ class Patch:
 
         :raises Unfit: it has not.
         """
-        self._probe(self._find()[1])
+        self._probe(self.find()[1])
 
-    def _find(self) -> tuple[Any, _Function]:
+    def find(self) -> tuple[Any, _Function]:
         """Return where the function lies, and the function."""
         *path, name = self.function.split('.')
         try:

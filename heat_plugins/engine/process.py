@@ -214,11 +214,11 @@ def watch(*scans: Scan) -> None:
     for scan in scans:
         if scan.option is None or cfg.CONF.heat_plugins[scan.option]:
             threading.Thread(
-                target=_repeat, args=(scan,), name=scan.name, daemon=True
+                target=repeat, args=(scan,), name=scan.name, daemon=True
             ).start()
 
 
-def _repeat(scan: Scan) -> None:
+def repeat(scan: Scan) -> None:
     interval = scan.interval or (
         cfg.CONF.heat_plugins.rescue_interval or _RETRY
     )

@@ -144,10 +144,20 @@ class Signing:
     def _new_signer(
         self, attempt: sharing.SharedAttempt[keys.Signer]
     ) -> keys.Signer:
+        options = cfg.CONF.heat_plugins
+        # The most seconds that a URL may live; None: there is no limit.
+        longest: int | None = options.temp_url_lifetime_max
+        if longest is not None:
+            needed = self._action_limit + int(options.temp_url_margin)
+            longest = max(longest, needed)
+        keeper = keys.KeyKeeper(
+            self._store(),
+            secret=temp_url_secret(),
+            digests=options.temp_url_digests,
+            overlap=longest,
+        )
         try:
-            signer = self._keeper().ensure(
-                self._container, self._former_signer
-            )
+            signer = keeper.ensure(self._container, self._former_signer)
         except (errors.TempURLsUnusable, errors.TokenRejected) as exc:
             believed = _REFUSAL_SECONDS
             if exc.may_pass:
@@ -174,17 +184,3 @@ class Signing:
         """Why there were no TempURLs to be had a short while ago, if so."""
         refusal, until = self._refused
         return refusal if time.monotonic() <= until else None
-
-    def _keeper(self) -> keys.KeyKeeper:
-        options = cfg.CONF.heat_plugins
-        # The most seconds that a URL may live; None: there is no limit.
-        longest: int | None = options.temp_url_lifetime_max
-        if longest is not None:
-            needed = self._action_limit + int(options.temp_url_margin)
-            longest = max(longest, needed)
-        return keys.KeyKeeper(
-            self._store(),
-            secret=temp_url_secret(),
-            digests=options.temp_url_digests,
-            overlap=longest,
-        )

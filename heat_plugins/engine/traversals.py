@@ -66,7 +66,7 @@ class Traversals:
     def look(self) -> list[str]:
         """Scan once; return the IDs of the stacks that were continued."""
         now, interval = time.monotonic(), cfg.CONF.heat_plugins.rescue_interval
-        idle = resources.idle(heat_context.get_admin_context(), _actions())
+        idle = resources.idle(heat_context.get_admin_context(), actions())
         self._since = {each: self._since.get(each, now) for each in idle}
         return [
             each.stack_id
@@ -79,7 +79,7 @@ class Traversals:
     def _try(stalled: resources.Idle, *, has_waited: bool) -> bool:
         """Continue a stack, or leave it to the next scan."""
         try:
-            return _continue(stalled, has_waited=has_waited)
+            return continue_stack(stalled, has_waited=has_waited)
         except Exception as exc:
             LOG.warning(
                 'Cannot continue stack %(stack)s, which an engine that died '
@@ -92,9 +92,10 @@ class Traversals:
             return False
 
 
-def _actions() -> tuple[str, ...]:
-    # Where stacks may be abandoned, the message of a DELETE says whether what
-    # a stack has made is to stay.
+def actions() -> tuple[str, ...]:
+    """Return the actions of stacks that a scan may continue."""
+    # Where stacks may be abandoned, the message of a DELETE says whether the
+    # resources of a stack must stay.
     may_abandon = cfg.CONF.enable_stack_abandon
     return _ACTIONS if may_abandon else (*_ACTIONS, 'DELETE')
 
@@ -136,14 +137,14 @@ def _told(data: Any) -> set[_Node]:
     return {_Node(*each) for each in sync_point.deserialize_input_data(data)}
 
 
-def _continue(stalled: resources.Idle, *, has_waited: bool) -> bool:
+def continue_stack(stalled: resources.Idle, *, has_waited: bool) -> bool:
     """Continue a stack; False if there is nothing to do, or others do it."""
     context = heat_context.get_admin_context()
     stack = resources.load_stack(stalled.stack_id)
     if stack.current_traversal != stalled.traversal_id:
         return False
     if not stalled.has_begun:
-        return has_waited and _begin(stack)
+        return has_waited and begin_deletion(stack)
     points = resources.points(context, stalled)
     rows = resources.nodes(context, stack.id)
     nodes = lost(
@@ -182,7 +183,7 @@ def _continue(stalled: resources.Idle, *, has_waited: bool) -> bool:
     return True
 
 
-def _begin(stack: parser.Stack) -> bool:
+def begin_deletion(stack: parser.Stack) -> bool:
     """Begin a deletion that an engine has stored; False: others do.
 
     In another traversal, so that one process does, and an engine that was only

@@ -70,13 +70,13 @@ def tell(
     """
     wanted = dict.fromkeys(server_ids, context)
     if len(wanted) == 1:
-        _tellings(context.project_id, reading_project).share(wanted)
+        tellings(context.project_id, reading_project).share(wanted)
     elif wanted:
         _tell(reading_project, wanted)
 
 
 @functools.lru_cache(1024)
-def _tellings(
+def tellings(
     project_id: str, reading_project: str | None
 ) -> sharing.Batches[str, heat_types.Context]:
     """Return the batches that tell the servers of one project together."""
@@ -181,7 +181,7 @@ def _put(server: _Server) -> None:
 
 def _put_once(part: heat_values.ServerResource) -> None:
     try:
-        answer = _session().put(
+        answer = session().put(
             part.put_url or '',
             jsonutils.dumps(part.metadata),
             timeout=cfg.CONF.metadata_put_timeout,
@@ -196,7 +196,7 @@ def _put_once(part: heat_values.ServerResource) -> None:
 
 
 @functools.lru_cache(1)
-def _session() -> requests.Session:
+def session() -> requests.Session:
     """Return the session that keeps connections for all threads.
 
     Each of Heat's threads comes here sooner or later. With a connection of

@@ -258,8 +258,7 @@ class BodyTest(Case):
             self.assertEqual(
                 (body, truncated), (response.body, response.truncated)
             )
-
-    def test_of_a_huge_body_little_more_than_the_limit_is_fetched(self):
+        # Of a huge one little more is fetched.
         response = self.send('huge', limit=100_000)
         self.assertEqual(100_000, len(response.body))
         self.assertTrue(response.truncated)
@@ -311,13 +310,11 @@ class ConnectionTest(Case):
             self.send('hello', authenticated=False)
         self.assertEqual(25, len(self.server.requests))
         self.assertEqual(1, self.server.connections)
-
-    def test_a_body_left_unread_does_not_spoil_the_next_answer(self):
+        # A body left unread does not spoil the next answer.
         self.send('huge', limit=10)
         self.assertEqual(b'hello', self.send('hello').body)
         self.assertEqual(2, self.server.connections)
-
-    def test_a_connection_that_the_server_closed_is_opened_again(self):
+        # One that the server closed is opened again.
         for _ in range(3):
             self.assertEqual(b'bye', self.send('closing').body)
 

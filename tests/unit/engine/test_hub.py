@@ -11,6 +11,7 @@ from oslo_config import cfg
 from heat_plugins import errors
 from heat_plugins.engine import hubs
 from heat_plugins.engine import signing
+from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.signals import watcher
 from tests.unit import heat_fixture
@@ -160,7 +161,7 @@ class SlowStoreTest(Case):
         running = [self.begin(hub.fetch, f's{n}', 10) for n in range(5)]
         for _ in range(3):
             self.assertTrue(begun.acquire(timeout=30))
-        while len(hub._fetching) < 2:
+        while len(hub.fetching) < 2:
             pass
         self.assertFalse(begun.acquire(blocking=False))
         self.answer.set()
@@ -241,15 +242,21 @@ class SignerTest(Case):
         self.assertTrue(crypt.auth_opts)
 
     def test_a_former_key_stays_as_long_as_any_action_may_take(self):
+        overlaps, keeper = [], keys.KeyKeeper
+
+        def keep(*args, overlap, **more):
+            overlaps.append(overlap)
+            return keeper(*args, overlap=overlap, **more)
+
         hub = self.hub()
         self.configure(temp_url_margin=100)
-        self.assertIsNone(hub.signing._keeper()._overlap)
-        self.configure(temp_url_lifetime_max=60)
-        self.assertEqual(
-            self.stack.timeout_secs() + 100, hub.signing._keeper()._overlap
-        )
-        self.configure(temp_url_lifetime_max=10**6)
-        self.assertEqual(10**6, hub.signing._keeper()._overlap)
+        self.patch(keys, 'KeyKeeper', keep)
+        for longest in (None, 60, 10**6):
+            self.configure(temp_url_lifetime_max=longest)
+            hub.signing.forget()
+            hub.signing.signer()
+        needed = self.stack.timeout_secs() + 100
+        self.assertEqual([None, needed, 10**6], overlaps)
 
 
 class OverfullTest(Case):

@@ -251,7 +251,7 @@ class ScanTest(heat_fixture.HeatTestCase):
             'from oslo_config import cfg\n'
             'from heat_plugins.engine import metrics_scan, process\n'
             'cfg.CONF.set_override("metrics_port", 9, "heat_plugins")\n'
-            'process._repeat(metrics_scan.SCAN)\n'
+            'process.repeat(metrics_scan.SCAN)\n'
         )
         done = subprocess.run(
             [sys.executable, '-c', code],
@@ -285,7 +285,7 @@ class ScanTest(heat_fixture.HeatTestCase):
     def test_an_engine_measures_what_waits(self):
         leader = run_world.World().leader()
         leader.wake('run-1', 'run-2')
-        leader._led['run-1'].failures = 1
+        self.patch(type(leader), 'failing', 1)
         leading.install(leader)
         self.addCleanup(leading.install, None)
         found = {

@@ -120,7 +120,7 @@ class HeatTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         for each in patches.needed(ALL):
-            owner, heats = each._find()
+            owner, heats = each.find()
             self.patch(owner, each.function.rpartition('.')[2], heats)
         patches.install(ALL)
 
@@ -302,7 +302,7 @@ class ReplacedTest(heat_fixture.HeatTestCase):
             for each in patches.PATCHES
             if each.function == 'EngineService._authorize_stack_user'
         )
-        authorize = patch.wrap(patch._find()[1])
+        authorize = patch.wrap(patch.find()[1])
         cnxt = mock.Mock(user_id=user, aws_creds=None)
         stack = self.heat.load(self.stack)
         if authorize(self.heat.rpc.engine, cnxt, stack, name):

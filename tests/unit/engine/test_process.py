@@ -73,7 +73,7 @@ class WatchTest(heat_fixture.HeatTestCase):
         with self.assertLogs(process.LOG.name, 'WARNING') as logs:
             self.assertRaises(
                 SystemExit,
-                process._repeat,
+                process.repeat,
                 process.Scan(name='x', wanted='y', begin=lambda: scan),
             )
         self.assertEqual(
@@ -93,7 +93,7 @@ class WatchTest(heat_fixture.HeatTestCase):
                 spread=spread,
             )
             for _ in range(50):
-                self.assertRaises(SystemExit, process._repeat, scan)
+                self.assertRaises(SystemExit, process.repeat, scan)
             self.assertLess(most / 2, max(slept))
             self.assertLess(max(slept), most)
 

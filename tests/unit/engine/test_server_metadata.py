@@ -42,7 +42,7 @@ class ServersTest(deployments.DeploymentTestCase):
         super().setUp()
         self.store = ObjectStore()
         self.slept = []
-        self.patch(server_metadata, '_session', lambda: self.store)
+        self.patch(server_metadata, 'session', lambda: self.store)
         self.patch(server_metadata, '_written_at', {})
         self.patch(
             server_metadata,
@@ -156,8 +156,8 @@ class ServersTest(deployments.DeploymentTestCase):
 class SharingTest(deployments.DeploymentTestCase):
     def test_servers_of_other_readers_are_told_apart(self):
         told = []
-        server_metadata._tellings.cache_clear()
-        self.addCleanup(server_metadata._tellings.cache_clear)
+        server_metadata.tellings.cache_clear()
+        self.addCleanup(server_metadata.tellings.cache_clear)
 
         def tell(reading_project, wanted):
             told.append((reading_project, set(wanted)))
@@ -176,7 +176,7 @@ class SessionTest(testtools.TestCase):
         cookie = cookies.create_cookie('tenant', 'a', domain='store.example')
         for session, is_kept in (
             (requests.Session(), True),
-            (server_metadata._session(), False),
+            (server_metadata.session(), False),
         ):
             policy = session.cookies.get_policy()
             self.assertEqual(is_kept, policy.set_ok(cookie, request))

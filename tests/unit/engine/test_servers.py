@@ -49,17 +49,16 @@ class PathTest(heat_fixture.HeatTestCase):
         )
         return servers.path(self.heat.context, server, root or self.root.id)
 
-    def test_it_is_the_path_of_its_resource(self):
-        self.assertEqual('box', self.path((self.root, self.root.id)))
-        self.assertEqual('tier.0.box', self.path((self.member, self.root.id)))
-
-    def test_a_resource_of_another_stack_does_not_count(self):
+    def test_it_is_the_path_of_its_resource_below_the_root_stack(self):
         other = self.stack('other')
-        self.assertEqual('id-of-it', self.path((other, other.id)))
-        self.assertEqual(
-            'tier.0.box',
-            self.path((other, other.id), (self.member, self.root.id)),
-        )
+        for stands, expected in (
+            ([(self.root, self.root.id)], 'box'),
+            ([(self.member, self.root.id)], 'tier.0.box'),
+            # A resource of another stack does not count.
+            ([(other, other.id)], 'id-of-it'),
+            ([(other, other.id), (self.member, self.root.id)], 'tier.0.box'),
+        ):
+            self.assertEqual(expected, self.path(*stands))
 
     def test_without_the_database_it_is_its_id(self):
         def fails(context, stack_id):

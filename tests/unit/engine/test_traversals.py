@@ -272,7 +272,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def is_unbegun():
         """Say whether an engine has died before the first resource."""
         context = heat_context.get_admin_context()
-        idle = resources.idle(context, traversals._actions())
+        idle = resources.idle(context, traversals.actions())
         return not all(each.has_begun for each in idle)
 
     def survives(self, action):
@@ -362,10 +362,10 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def test_of_two_engines_one_begins_it_and_a_slow_one_does_nothing(self):
         stack = self.act('DELETE', 0)
         slow, other = self.load(stack), self.load(stack)
-        self.assertTrue(traversals._begin(self.load(stack)))
+        self.assertTrue(traversals.begin_deletion(self.load(stack)))
         messages = [*self.engines.messages]
         self.assertEqual(1, len(messages))
-        self.assertFalse(traversals._begin(other))
+        self.assertFalse(traversals.begin_deletion(other))
         slow._converge_create_or_update()
         self.assertEqual(messages, [*self.engines.messages])
 
@@ -375,7 +375,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         for point in (0, 2):
             self.heat.database.empty()
             self.act('CREATE', point)
-            (idle,) = resources.idle(context, traversals._actions())
+            (idle,) = resources.idle(context, traversals.actions())
             self.assertFalse(idle.has_begun)
             stamps.add(idle.stamp)
         self.assertEqual(2, len(stamps))
@@ -383,7 +383,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def test_two_that_have_seen_the_same_do_not_both_claim_it(self):
         self.stalled()
         context = heat_context.get_admin_context()
-        (idle,) = resources.idle(context, traversals._actions())
+        (idle,) = resources.idle(context, traversals.actions())
         self.assertTrue(resources.claim(context, idle))
         self.assertFalse(resources.claim(context, idle))
 
@@ -404,21 +404,17 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         context = heat_context.get_admin_context()
         for action in ('ADOPT', 'CHECK', 'SUSPEND', 'RESUME', 'SNAPSHOT'):
             db_api.stack_update(context, stack.id, {'action': action})
-            self.assertEqual(
-                [], resources.idle(context, traversals._actions())
-            )
+            self.assertEqual([], resources.idle(context, traversals.actions()))
         db_api.stack_update(context, stack.id, {'action': 'DELETE'})
-        self.assertEqual(
-            1, len(resources.idle(context, traversals._actions()))
-        )
+        self.assertEqual(1, len(resources.idle(context, traversals.actions())))
         cfg.CONF.set_override('enable_stack_abandon', True)
         self.addCleanup(cfg.CONF.clear_override, 'enable_stack_abandon')
-        self.assertEqual([], resources.idle(context, traversals._actions()))
+        self.assertEqual([], resources.idle(context, traversals.actions()))
 
     def test_a_stack_that_was_updated_meanwhile_is_left(self):
         stack = self.stalled()
         (idle,) = resources.idle(
-            heat_context.get_admin_context(), traversals._actions()
+            heat_context.get_admin_context(), traversals.actions()
         )
         self.engines.messages.clear()
         db_api.stack_update(
@@ -426,7 +422,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             stack.id,
             {'current_traversal': 'another'},
         )
-        self.assertFalse(traversals._continue(idle, has_waited=True))
+        self.assertFalse(traversals.continue_stack(idle, has_waited=True))
 
     def test_a_failure_in_one_stack_is_one_warning(self):
         self.stalled()
@@ -434,7 +430,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.patch(traversals.LOG, 'warning', warning)
         self.patch(
             traversals,
-            '_continue',
+            'continue_stack',
             mock.Mock(side_effect=ValueError('x\nSQL')),
         )
         self.assertEqual([], self.look(120))
