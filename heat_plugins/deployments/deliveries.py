@@ -111,7 +111,7 @@ NOTHING = Signalling(
 
 
 class Terms:
-    """What a template says of all actions of a deployment.
+    """The properties that hold for all actions of a deployment.
 
     Each is resolved as late as possible: what a deleted deployment does not
     need may no longer exist.
@@ -203,12 +203,12 @@ class Delivery:
 
     @property
     def mask(self) -> masking.Mask:
-        """What masks the hidden parts of its inputs."""
+        """The mask for the hidden parts of the inputs."""
         return hidden_inputs.mask(self.draft.inputs, self.draft.options)
 
     @property
     def ticket(self) -> watcher.Ticket:
-        """What the watcher polls for."""
+        """The ticket that the watcher polls for."""
         return watcher.Ticket(
             deployment_id=self.deployment_id,
             config_id=self.config_id,
@@ -380,7 +380,7 @@ def not_signalled(
     *,
     has_begun: bool,
 ) -> str:
-    """Return the failure of an action whose time is up.
+    """Return the failure of an action that has timed out.
 
     :param limit: the seconds that it had.
     """
@@ -416,7 +416,7 @@ def outage(
 
 
 def key_changed(work: Work, servers: str, *, repeats: bool) -> str:
-    """Return what is told once signed URLs no longer work.
+    """Return the failure for signed URLs that the store now refuses.
 
     :param servers: those that have them.
     :param repeats: whether they are given others.
@@ -434,7 +434,7 @@ def key_changed(work: Work, servers: str, *, repeats: bool) -> str:
 
 
 def _about(unknown_hook: str | None) -> str:
-    """Return what to add to the reason of an action that never started."""
+    """Return the note that an action never started, for its reason."""
     if unknown_hook is None:
         return ''
     return f'; heat-agents have no hook "{foreign.line(unknown_hook, 40)}"'

@@ -50,7 +50,7 @@ class MissingInput(errors.Failed):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a template and its stack say of one deployment.
+    """The facts of one deployment in its template and stack.
 
     :ivar stack_path: the path of the stack in URLs of Heat's API.
     :ivar resource_name: of the deployment, or of the member of a group.
@@ -112,13 +112,38 @@ def heats(
     signalling: deliveries.Signalling,
     facts: Facts,
 ) -> heat_values.DerivedConfig:
-    """Return what Heat's own classes derive.
+    """Derive a config as Heat's own classes do.
 
     :raises MissingInput: see `draft`.
     """
     given = [
         *_declared(source.inputs, facts.properties.get('input_values')),
-        *_about_deployment(action, signalling, facts),
+        _input(
+            'deploy_server_id',
+            'ID of the server being deployed to',
+            facts.server_id,
+        ),
+        _input(
+            'deploy_action',
+            'Name of the current action being deployed',
+            action,
+        ),
+        _input(
+            'deploy_stack_id',
+            'ID of the stack this deployment belongs to',
+            facts.stack_path,
+        ),
+        _input(
+            'deploy_resource_name',
+            'Name of this deployment resource in the stack',
+            facts.resource_name,
+        ),
+        _input(
+            heat_values.TRANSPORT_INPUT,
+            'How the server should signal to heat with the deployment output '
+            'values.',
+            signalling.transport,
+        ),
         *_about_signal(signalling),
     ]
     config = source.config
@@ -157,39 +182,6 @@ def _input(name: str, description: str, value: object) -> dict[str, Any]:
         'type': 'String',
         'value': value,
     }
-
-
-def _about_deployment(
-    action: str, signalling: deliveries.Signalling, facts: Facts
-) -> list[dict[str, Any]]:
-    return [
-        _input(
-            'deploy_server_id',
-            'ID of the server being deployed to',
-            facts.server_id,
-        ),
-        _input(
-            'deploy_action',
-            'Name of the current action being deployed',
-            action,
-        ),
-        _input(
-            'deploy_stack_id',
-            'ID of the stack this deployment belongs to',
-            facts.stack_path,
-        ),
-        _input(
-            'deploy_resource_name',
-            'Name of this deployment resource in the stack',
-            facts.resource_name,
-        ),
-        _input(
-            heat_values.TRANSPORT_INPUT,
-            'How the server should signal to heat with the deployment output '
-            'values.',
-            signalling.transport,
-        ),
-    ]
 
 
 def _about_signal(

@@ -112,7 +112,7 @@ def new_config_id(deployment_id: str) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a member must do.
+    """The next action of a member.
 
     :ivar before: its row; None if it has none.
     :ivar delivers: whether its server must be given a config. Otherwise it
@@ -148,7 +148,7 @@ def repeated(
     *,
     repeats: bool,
 ) -> Task | None:
-    """Return what a member must do for SUSPEND, RESUME or another action.
+    """Return the task of a member for SUSPEND, RESUME or another action.
 
     :param repeats: whether the action has failed before; a server that has
         completed it then runs nothing.
@@ -163,7 +163,7 @@ def repeated(
 
 
 def _untold(member: Member, row: heat_values.DeploymentRow) -> Task | None:
-    """Return what a server must run that has completed a failed action.
+    """Return the task that reports the end of a failed action.
 
     Without a signal, that says nothing: the engine that wrote the row may
     have died before it told the server.
@@ -190,7 +190,7 @@ def is_resumable(row: heat_values.DeploymentRow | None) -> bool:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Update:
-    """What a template asks for.
+    """The wanted state of an update's members.
 
     :ivar runs: says whether servers run anything for an action.
     :ivar transport: the canonical name.
@@ -214,7 +214,7 @@ class Update:
         draft: Draft,
         absent: str,
     ) -> Task | None:
-        """Return what a member must do; None if it is up to date.
+        """Return the task of a member; None if it is up to date.
 
         :param row: of its deployment, or None.
         :param absent: the action that replaces a missing row.
@@ -265,7 +265,7 @@ class Update:
 def is_given(
     row: heat_values.DeploymentRow, draft: heat_values.DerivedConfig
 ) -> bool:
-    """Say whether a server was given what it would be given now."""
+    """Return whether a server's config equals the one derived now."""
     given = row.config
     return (given.name, given.group, given.config, given.options or {}) == (
         draft.name,
@@ -281,7 +281,7 @@ def is_given(
 def refreshed(
     given: heat_values.DerivedConfig, draft: heat_values.DerivedConfig
 ) -> heat_values.DerivedConfig:
-    """Return what a server would be given now, with the signalling it has."""
+    """Derive a server's config anew, with its present signalling."""
     signalling = [
         each for each in given.inputs if each['name'] in _OF_ONE_DELIVERY
     ]
@@ -311,7 +311,7 @@ def to_update(
     draft: Draft,
     known: abc.Container[str] = (),
 ) -> list[Task]:
-    """Return what the wanted members of a group must do to be up to date.
+    """Return the tasks that bring a group's wanted members up to date.
 
     That serves CREATE too, where there are no rows, or those that a dead
     engine has left.
@@ -339,7 +339,7 @@ def to_act(
     *,
     repeats: bool,
 ) -> list[Task]:
-    """Return what members must do for an action; see `repeated`."""
+    """Return the tasks of members for an action; see `repeated`."""
     tasks = (
         repeated(member, rows.get(number), action, repeats=repeats)
         for number, member in members.items()
@@ -355,7 +355,7 @@ def to_undo(rows: abc.Mapping[str, heat_values.DeploymentRow]) -> list[Task]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Withdrawal:
-    """What to take from a server.
+    """A config to withdraw from a server.
 
     :ivar config_id: of the action that must still be in progress.
     :ivar reason: why the action fails; None if the row goes, whatever it
@@ -371,7 +371,7 @@ class Withdrawal:
     def of_row(
         cls, row: heat_values.DeploymentRow, reason: str | None = None
     ) -> 'Withdrawal':
-        """Return what takes from its server what a row says."""
+        """Return the withdrawal of a row's config from its server."""
         return cls(
             deployment_id=row.id,
             # A row that was taken from its server names another.
@@ -382,7 +382,7 @@ class Withdrawal:
 
 
 class Answers(Protocol):
-    """How servers answer, and their rows; see `Fleet` for what they raise."""
+    """The answers of servers, and their rows; see `Fleet` for the errors."""
 
     def read(
         self, ids: abc.Collection[str]
@@ -400,7 +400,7 @@ class Answers(Protocol):
     def settle(
         self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
     ) -> abc.Collection[watcher.Ticket]:
-        """End what still waits for just that; return whose outcome counts."""
+        """Store outcomes; return the tickets that still waited for theirs."""
 
     def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
         """Write that servers have started."""
@@ -415,17 +415,17 @@ class Fleet(Answers, Protocol):
 
     @property
     def label(self) -> str:
-        """What the log calls the resource, with its names and IDs."""
+        """The resource's names and IDs as the log shows them."""
 
     def server_name(self, member: Member) -> str:
-        """Return what people call the server of a member."""
+        """Return the readable name of a member's server."""
 
     # What servers are given
 
     def derive(
         self, tasks: abc.Sequence[Task]
     ) -> abc.Sequence[deliveries.Delivery | Refusal]:
-        """Return what servers are given, and how each is to answer.
+        """Derive the servers' configs, with the signalling of each.
 
         :raises failures.NoAnswer: no transport can be used.
         """
@@ -434,10 +434,10 @@ class Fleet(Answers, Protocol):
         """Write configs and rows, all or none; delete unused configs."""
 
     def push(self, made: abc.Sequence[deliveries.Delivery]) -> None:
-        """Write to servers' metadata what the rows say."""
+        """Write the configs of rows to the metadata of their servers."""
 
     def request_stop(self, names: abc.Sequence[str]) -> None:
-        """Tell servers to stop what signals are of; what fails is logged."""
+        """Ask servers to stop the actions of these tickets; log failures."""
 
     def withdraw(
         self, withdrawals: abc.Sequence[Withdrawal]
@@ -458,7 +458,7 @@ class Fleet(Answers, Protocol):
     def poll_queue(
         self, delivery: deliveries.Delivery
     ) -> heat_values.DeploymentRow | None:
-        """Settle a deployment by what lies in its queue; return its row."""
+        """Settle a deployment by the messages in its queue; return its row."""
 
     def key_holds(self, signer: keys.Signer) -> bool:
         """Say whether URLs of a signer still work."""

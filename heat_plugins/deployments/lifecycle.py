@@ -40,8 +40,8 @@ class Loop:
         """Return the seconds for which a check may block now."""
         return max(0.0, min(_SECOND, self._until - time.monotonic()))
 
-    def goes_on(self) -> bool:
-        """Ask what Heat asks between two checks; say if there is time.
+    def polls_heat(self) -> bool:
+        """Poll Heat's checks between two steps; return whether time is left.
 
         :raises BaseException: the stack has cancelled the action.
         """
@@ -93,7 +93,7 @@ class LifecycleAction:
         return STORE_DELAY if is_blocked else None
 
     def begin(self) -> None:
-        """Deliver what can be delivered now; that does not block.
+        """Deliver the first batches without blocking.
 
         :raises deliveries.ActionFailed: it has failed.
         """
@@ -137,7 +137,14 @@ class LifecycleAction:
                 self._outage = current.outage
                 done = True
             if done:
-                self._tell_skipped(current)
+                number = current.progress().all
+                texts = []
+                if current.failures:
+                    texts.append(deliveries.of_group(current.failures, number))
+                if current.skipped:
+                    texts.append(deliveries.skipped(current.skipped, number))
+                for text in texts:
+                    self._fleet.tell(self._action, text)
                 self._rollouts.pop(0)
                 continue
             if self._fleet.is_cancelled(self._begun):
@@ -145,7 +152,7 @@ class LifecycleAction:
             if current.outage is not None:
                 self._fleet.renew_access()
             if not (
-                current.may_block and loop.patience() > 0 and loop.goes_on()
+                current.may_block and loop.patience() > 0 and loop.polls_heat()
             ):
                 return False
         return finishes and (
@@ -153,21 +160,9 @@ class LifecycleAction:
         )
 
     def withdraw(self) -> None:
-        """Take from the servers what they have not ended.
+        """Withdraw the pending actions from the servers.
 
         :raises errors.ServiceError: some could not be withdrawn.
         """
         if self._rollouts:
             self._rollouts[0].withdraw(self._why)
-
-    def _tell_skipped(self, ended: rollout.Rollout) -> None:
-        """Tell what went wrong, and is no failure."""
-        number = ended.progress().all
-        if ended.failures:
-            self._fleet.tell(
-                self._action, deliveries.of_group(ended.failures, number)
-            )
-        if ended.skipped:
-            self._fleet.tell(
-                self._action, deliveries.skipped(ended.skipped, number)
-            )

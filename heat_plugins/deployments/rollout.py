@@ -141,7 +141,7 @@ class Rollout:
         return wording.counted(len(tasks), 'server')
 
     def step(self, patience: float = 0.0) -> bool:
-        """Do what can be done now; say whether all has ended.
+        """Advance the rollout; return whether all members have ended.
 
         :param patience: seconds for which it may block until there is
             something to do.
@@ -155,7 +155,12 @@ class Rollout:
             return False
         self.outage = None
         if not done:
-            self._report_if_due()
+            now, progress = self._clock(), self.progress()
+            if now >= self._next_report:
+                self._next_report = now + REPORT
+                if progress != self._reported:
+                    self._reported = progress
+                    self._report(progress)
         return done
 
     def _step(self, patience: float) -> bool:
@@ -190,7 +195,7 @@ class Rollout:
             )
 
     def _note(self, exc: errors.ServiceError) -> None:
-        """Note what blocks it; fail if that lasts too long."""
+        """Record an outage; fail once it exceeds the limit."""
         of_all = self._watcher.outage
         # The watcher logs its own, once for all that wait.
         if self.outage is None and (of_all is None or of_all.error != exc):
@@ -224,7 +229,7 @@ class Rollout:
     # Delivery
 
     def _deliver(self, batch: _Batch) -> None:
-        """Give members what they must run; it can be repeated."""
+        """Deliver a batch to its members; safe to repeat."""
         try:
             self._try_to_deliver(batch)
         except errors.ServiceError as exc:
@@ -317,7 +322,7 @@ class Rollout:
         row = task.before
         if row is not None and row.config.id in batch.lost_ids:
             # It can neither answer what it has, nor repeat it.
-            take_back(self._fleet, [row], refusal.reason)
+            withdraw_rows(self._fleet, [row], refusal.reason)
         if refusal.fails:
             self.failures[task.member.key] = deliveries.Failure(
                 reason=refusal.reason
@@ -375,7 +380,7 @@ class Rollout:
         )
 
     def _check_keys(self) -> None:
-        """Deliver again what servers cannot answer with their URLs."""
+        """Deliver actions again after the store refuses their signed URLs."""
         used = {w.delivery.signalling.signer for w in self._waits.each()}
         dead = {
             signer
@@ -420,7 +425,7 @@ class Rollout:
         ]
 
     def withdraw(self, reason: str) -> None:
-        """Take what has not ended from its servers, such as when cancelled.
+        """Withdraw pending actions from their servers, such as on a cancel.
 
         :raises errors.ServiceError: some could not be withdrawn.
         """
@@ -444,10 +449,10 @@ class Rollout:
                 for row in rows.values()
                 if row.in_progress and row.config.id in config_ids
             ]
-            take_back(self._fleet, ours, reason)
+            withdraw_rows(self._fleet, ours, reason)
 
     def leave(self) -> None:
-        """Stop waiting, and leave to the servers what they have."""
+        """Stop waiting, and leave the servers their configs."""
         self._waits.leave(self._waits.each())
 
     def _give_up_if_due(self) -> None:
@@ -474,15 +479,6 @@ class Rollout:
             started=sum(wait.has_started for wait in self._waits.each()),
         )
 
-    def _report_if_due(self) -> None:
-        if self._clock() < self._next_report:
-            return
-        self._next_report = self._clock() + REPORT
-        progress = self.progress()
-        if progress != self._reported:
-            self._reported = progress
-            self._report(progress)
-
 
 def remove(
     fleet: fleets.Fleet, rows: abc.Mapping[str, heat_values.DeploymentRow]
@@ -492,16 +488,16 @@ def remove(
     The rows go last: they say which servers to tell.
     """
     if rows:
-        take_back(fleet, rows.values())
+        withdraw_rows(fleet, rows.values())
         fleet.erase(rows.keys())
 
 
-def take_back(
+def withdraw_rows(
     fleet: fleets.Fleet,
     rows: abc.Collection[heat_values.DeploymentRow],
     reason: str | None = None,
 ) -> None:
-    """Take from servers what members were given.
+    """Withdraw the configs of these rows from their servers.
 
     :param reason: why they fail; None if their rows go.
     """
@@ -513,7 +509,7 @@ def take_back(
 def stop(
     fleet: fleets.Fleet, rows: abc.Iterable[heat_values.DeploymentRow]
 ) -> None:
-    """Tell servers to stop what they have not ended, if they can."""
+    """Ask servers that can stop to stop their pending actions."""
     names = [
         signal_names.signal(row.id, row.config.id)
         for row in rows

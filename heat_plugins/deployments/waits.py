@@ -26,7 +26,7 @@ _MAY_LIE_THERE = (watcher.Observation.ARRIVED, watcher.Observation.PEEK)
 
 @dataclasses.dataclass(kw_only=True)
 class Wait:
-    """A member whose server has a config, and has not answered.
+    """A member with a delivered config and no answer yet.
 
     :ivar begun: when its action was first tried to be delivered.
     :ivar delivered: when its server was given what it has now.
@@ -41,7 +41,7 @@ class Wait:
 
     @property
     def ticket(self) -> watcher.Ticket:
-        """What the watcher polls for."""
+        """The ticket that the watcher polls for."""
         return self.delivery.ticket
 
     def deadline(self, pace: fleets.RolloutPace) -> float:
@@ -97,7 +97,7 @@ class Waits:
         made: abc.Iterable[tuple[fleets.Task, deliveries.Delivery]],
         begun: float,
     ) -> None:
-        """Wait for what was delivered.
+        """Wait for the signals of these deliveries.
 
         :param begun: when that was first tried.
         """
@@ -110,7 +110,7 @@ class Waits:
         self._watcher.join(*_tickets(filter(_is_watched, waits)))
 
     def leave(self, waits: abc.Iterable[Wait]) -> None:
-        """Stop polling for some, and leave to the servers what they have."""
+        """Stop polling for some members; their servers keep the configs."""
         for wait in waits:
             self._watcher.leave(wait.ticket)
             self._waits.pop(wait.delivery.deployment_id, None)
@@ -263,7 +263,10 @@ class Waits:
     ) -> None:
         wait = self._waits.pop(ticket.deployment_id)
         self._watcher.leave(ticket)
-        metrics.count(metrics.RESULTS, _result(failure))
+        result = 'complete'
+        if failure is not None:
+            result = 'failed' if failure.is_result else 'unanswered'
+        metrics.count(metrics.RESULTS, result)
         self._note_end(wait.task, failure)
 
     # Reports
@@ -299,7 +302,7 @@ class TimedWaits(Waits):
         self._patience = patience
 
     def signed_by(self, signers: abc.Collection[keys.Signer]) -> list[Wait]:
-        """Return those whose URLs are signed by one of these."""
+        """Return the waits with URLs that one of these signers made."""
         return [
             wait
             for wait in self.each()
@@ -307,7 +310,7 @@ class TimedWaits(Waits):
         ]
 
     def withdraw(self, reasons: abc.Mapping[watcher.Ticket, str]) -> None:
-        """Take from servers what they have not ended; it fails.
+        """Withdraw pending actions from their servers; they fail.
 
         :raises errors.ServiceError: some could not be withdrawn.
         """
@@ -423,13 +426,6 @@ class TimedWaits(Waits):
         )
 
 
-def _result(failure: deliveries.Failure | None) -> str:
-    """Return how a deployment has ended, as `metrics.RESULTS` has it."""
-    if failure is None:
-        return 'complete'
-    return 'failed' if failure.is_result else 'unanswered'
-
-
 def _tickets(waits: abc.Iterable[Wait]) -> list[watcher.Ticket]:
     return [wait.ticket for wait in waits]
 
@@ -441,7 +437,7 @@ def _is_watched(wait: Wait) -> bool:
 def _unknown(
     content: bytes | errors.ServiceError,
 ) -> errors.ServiceError | None:
-    """Return what leaves open whether there is an object, if anything does.
+    """Return the error that hides whether an object exists, if any.
 
     One that is too large is there all the same.
     """

@@ -114,7 +114,7 @@ class Rescuer:
             # Heat may replace what has failed, and we answer for our own.
             has_failed = stack.status == stack.FAILED
             if loaded.type() not in _TYPES or (
-                has_failed and not hasattr(loaded, 'take_back')
+                has_failed and not hasattr(loaded, 'withdraw_delivered')
             ):
                 self._others.add(held.key)
                 return False
@@ -204,12 +204,12 @@ def _resume(
     if has_failed:
         # The next scan must skip it: nothing more happens before its update.
         reason = status_reason = f'{reason}, and the stack has failed'
-    if node != loaded.id and hasattr(loaded, 'take_back'):
+    if node != loaded.id and hasattr(loaded, 'withdraw_delivered'):
         # Still the dead engine's: after a failure here the next scan retries.
         if not resources.change(context, held):
             return False
         held = dataclasses.replace(held, version=(held.version or 0) + 1)
-        loaded.take_back()
+        loaded.withdraw_delivered()
     # Of several engines that try to take it away, one does. One that was taken
     # before gets another version: the others wait again.
     if not resources.change(

@@ -44,7 +44,7 @@ class RequestedRun:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WorkflowOffer:
-    """What a resource offers to run.
+    """The workflows and inputs that a resource offers to run.
 
     :ivar names: name in Mistral by name in the definition.
     :ivar inputs: the defaults for every run.
@@ -76,7 +76,15 @@ def asked(body: Any, offer: WorkflowOffer) -> RequestedRun:
     for key in ('input', 'params'):
         if not isinstance(body.get(key) or {}, Mapping):
             raise RunError(f'"{key}" must be a map')
-    short = _chosen(body.get('workflow') or offer.default, offer)
+    name, names = body.get('workflow') or offer.default, offer.names
+    if not name and len(names) == 1:
+        name = next(iter(names))
+    short = next((s for s, full in names.items() if name in (s, full)), None)
+    if short is None:
+        raise RunError(
+            f'"workflow" must name one of {bounds.listed(names)}, not '
+            f'"{bounds.shortened(str(name or ""))}"'
+        )
     declared = definitions.inputs(offer.workflows.get(short, {}))
     given = {
         key: value for key, value in offer.inputs.items() if key in declared
@@ -87,19 +95,6 @@ def asked(body: Any, offer: WorkflowOffer) -> RequestedRun:
         params={**offer.params, **(body.get('params') or {})},
         description=str(body.get('description') or ''),
         ignored=tuple(sorted(str(key) for key in body.keys() - _KEYS)),
-    )
-
-
-def _chosen(name: Any, offer: WorkflowOffer) -> str:
-    names = offer.names
-    if not name and len(names) == 1:
-        return next(iter(names))
-    for short, full in names.items():
-        if name in (short, full):
-            return short
-    raise RunError(
-        f'"workflow" must name one of {bounds.listed(names)}, not '
-        f'"{bounds.shortened(str(name or ""))}"'
     )
 
 

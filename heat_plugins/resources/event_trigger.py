@@ -108,12 +108,12 @@ class EventTrigger(mistral_calls.MistralObject):
         values = self._values(budget, props)
         place = {name: props[name] for name in self.PLACE}
         # The answer to an earlier attempt may have got lost.
-        found = (
+        row = (
             self._of(budget, values, place)
             if budget.is_retrying(what)
             else None
         )
-        row = found or self.ask(
+        row = row or self.ask(
             budget, what, self.calls.create, **values, **place
         )
         self.resource_id_set(row.id)

@@ -144,7 +144,7 @@ class SoftwareConfig(CheckedConfig, software_config.SoftwareConfig):
 
 
 class StructuredConfig(CheckedConfig, structured_config.StructuredConfig):
-    """A config whose body is a map, for tools that read YAML or JSON.
+    """A config with a map as its body, for tools that read YAML or JSON.
 
     The same as Heat's own. heat-engine checks its inputs, outputs and group
     like those of OS::Heat::SoftwareConfig, and in the group ``component`` the

@@ -457,7 +457,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         )
 
     def ordered(self, run_id: str) -> ordering.Start:
-        """Return what a time of the schedule runs, as it is stored.
+        """Return the stored order that each tick of the schedule runs.
 
         :raises errors.Invalid: it is invalid.
         """
@@ -490,7 +490,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         schedule_rows.wake(self.id)
 
     def handle_adopt(self, resource_data: object = None) -> None:
-        """Create it: what another cloud has recorded says nothing here."""
+        """Create the schedule anew: records of another cloud do not apply."""
         self.handle_create()
 
     def handle_update(
@@ -552,11 +552,11 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         return schedule_rows.read(self.context, self.id) is None
 
     def handle_resume(self) -> None:
-        """Forget what was due while the stack was suspended."""
+        """Skip the ticks that were due while the stack was suspended."""
         self._change(lambda kept: kept.resumed_stack(_now()))
 
     def restore_prev_rsrc(self, convergence: bool = False) -> None:
-        """Forget what was due while another one had replaced the schedule."""
+        """Skip the ticks that were due while a replacement served it."""
         if self._is_readable():
             self._change(lambda kept: kept.resumed_stack(_now()))
 

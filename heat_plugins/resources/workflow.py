@@ -67,7 +67,7 @@ _EXECUTION_KEYS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Record:
-    """What a resource may have in Mistral.
+    """The workflows of a resource in Mistral.
 
     :ivar names: name in Mistral by name in the definition.
     :ivar former: dropped workflows, which may still exist or have executions.
@@ -434,7 +434,9 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
             for row in self._executions(record.all_names)
             if on_delete == workflow_schema.CANCEL_ALL
             or row.id in heats
-            or _has_mark(row, record.mark)
+            or (
+                record.mark and row.id.replace('-', '').startswith(record.mark)
+            )
             or _is_by_trigger(row)
         )
         if on_delete == workflow_schema.LEAVE:
@@ -646,11 +648,6 @@ def _is_by_trigger(row: mistral_api.Row) -> bool:
         'cron_trigger',
         'event_trigger',
     )
-
-
-def _has_mark(row: mistral_api.Row, mark: str) -> bool:
-    """Say whether the resource has started an execution."""
-    return bool(mark) and row.id.replace('-', '').startswith(mark)
 
 
 def _execution_id(mark: str) -> str:

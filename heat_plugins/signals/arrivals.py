@@ -64,20 +64,21 @@ class Poller:
             if len(names) <= limit:
                 self._arrived.clear()
                 return names
-            self._tell_overfull(limit)
+            LOG.warning(
+                'Container %(container)s holds more than %(limit)d objects '
+                'under %(folder)s. Each poll requests %(names)d awaited '
+                'signals one by one. Delete the objects that no deployment '
+                'has created',
+                {
+                    'container': self._container,
+                    'limit': limit,
+                    'folder': signal_names.SIGNALS,
+                    'names': ONE_BY_ONE,
+                },
+            )
             self._overfull_until = self._clock() + OVERFULL_SECONDS
             self._arrived |= names
-        self._ask(store, wanted)
-        self._arrived &= set(wanted)
-        return frozenset(self._arrived)
-
-    def _ask(
-        self, store: stores.ObjectStore, wanted: abc.Collection[str]
-    ) -> None:
-        """Ask for the next few names.
-
-        A HEAD is far cheaper than a listing of what begins like that.
-        """
+        # A HEAD is far cheaper than a listing with the name as its prefix.
         ordered = sorted(wanted)
         start = bisect.bisect_right(ordered, self._last)
         for name in (ordered[start:] + ordered[:start])[:ONE_BY_ONE]:
@@ -86,16 +87,5 @@ class Poller:
             else:
                 self._arrived.discard(name)
             self._last = name
-
-    def _tell_overfull(self, limit: int) -> None:
-        LOG.warning(
-            'Container %(container)s holds more than %(limit)d objects under '
-            '%(folder)s. Each poll requests %(names)d awaited signals one by '
-            'one. Delete the objects that no deployment has created',
-            {
-                'container': self._container,
-                'limit': limit,
-                'folder': signal_names.SIGNALS,
-                'names': ONE_BY_ONE,
-            },
-        )
+        self._arrived &= set(wanted)
+        return frozenset(self._arrived)

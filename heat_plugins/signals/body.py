@@ -105,28 +105,21 @@ def as_map(details: object) -> dict[str, Any]:
     if details is None:
         return {}
     if not isinstance(details, dict):
-        raise errors.BadSignal(
-            f'it is a {_json_type(details)}, but must be a map'
-        )
-    _check_usable(details)
-    return details
-
-
-def _check_usable(details: dict[str, Any]) -> None:
-    """Refuse details that can be read, but not be stored."""
+        kinds = {str: 'string', list: 'list', bool: 'boolean'}
+        kind = kinds.get(type(details), 'number')
+        raise errors.BadSignal(f'it is a {kind}, but must be a map')
     try:
         bounds.check_depth(details)
+        text = json.dumps(details, ensure_ascii=False, allow_nan=False)
+        text.encode('utf-8')
     except bounds.TooDeep as exc:
         raise errors.BadSignal(str(exc)) from exc
-    try:
-        text = json.dumps(details, ensure_ascii=False, allow_nan=False)
+    except UnicodeEncodeError as exc:
+        raise errors.BadSignal('it holds an incomplete character') from exc
     except (TypeError, ValueError) as exc:
         # Such as 1e999, which Python reads as infinity.
         raise errors.BadSignal('it holds an infinite number or NaN') from exc
-    try:
-        text.encode('utf-8')
-    except UnicodeEncodeError as exc:
-        raise errors.BadSignal('it holds an incomplete character') from exc
+    return details
 
 
 def outcome(
@@ -156,10 +149,10 @@ def outcome(
     }
     causes = []
     if code := details.get(STATUS_CODE):
-        status = _exit_status(code)
-        if status is None:
+        match = _WHOLE_NUMBER.fullmatch(str(code).strip())
+        if match is None:
             causes.append(f'{STATUS_CODE} is not a number')
-        elif status != 0:
+        elif status := int(match[1]):
             causes.append(_failed(status, outputs[STDERR], secrets))
     for output in declared:
         name = output['name']
@@ -196,7 +189,7 @@ def read(
 
 
 def failure(reason: str) -> SignalOutcome:
-    """Return the outcome of a deployment whose signal is unreadable."""
+    """Return the outcome of an unreadable signal."""
     return SignalOutcome(
         status=FAILED,
         reason=f'The signal cannot be used: {reason}',
@@ -207,11 +200,6 @@ def failure(reason: str) -> SignalOutcome:
 def _refuse_constant(text: str) -> NoReturn:
     # Python reads NaN and Infinity; no other reader of the outputs does.
     raise ValueError(text)
-
-
-def _json_type(value: object) -> str:
-    kinds = {str: 'string', list: 'list', bool: 'boolean'}
-    return kinds.get(type(value), 'number')
 
 
 def _failed(status: int, stderr: object, secrets: abc.Iterable[str]) -> str:
@@ -226,11 +214,6 @@ def _failed(status: int, stderr: object, secrets: abc.Iterable[str]) -> str:
     # Masked before it is cut, which might leave the half of a secret.
     last = masking.Mask(secrets).text(text.splitlines()[-1])
     return f'{reason}: {foreign.stored(last.strip(), _LAST_LINE)}'
-
-
-def _exit_status(code: object) -> int | None:
-    match = _WHOLE_NUMBER.fullmatch(str(code).strip())
-    return None if match is None else int(match[1])
 
 
 def _has_value(value: object) -> bool:

@@ -15,7 +15,7 @@ from heat_plugins.signals import signal_names
 
 
 class Presigned(dict[str, Any]):
-    """What was sent to a URL, with the signature of the URL."""
+    """A body sent to a signed URL, with the URL's signature."""
 
     def __init__(self, details: dict[str, Any], signature: str) -> None:
         super().__init__(details)
@@ -62,7 +62,7 @@ def signature(url: object) -> str | None:
 
 
 def config_id(group_id: str, found: str) -> str:
-    """Return the ID of the config whose URL has a signature.
+    """Return the ID of the config that a signature belongs to.
 
     So an engine finds the member of a group by the signature alone.
 

@@ -31,7 +31,7 @@ _POLLING = 0.05
 
 
 class Observation(enum.Enum):
-    """What a poll shows of a deployment."""
+    """The result of a poll for a deployment."""
 
     WAITING = 'nothing yet'
     ARRIVED = 'its signal lies in the object store'
@@ -86,7 +86,7 @@ class WatchLimits:
 
 
 class SignalSource(Protocol):
-    """Reads what a poll needs."""
+    """A reader of signal names and rows for polls."""
 
     def names(self, wanted: abc.Collection[str]) -> abc.Collection[str]:
         """List the signals that lie in the object store.
@@ -232,7 +232,13 @@ class Watcher:
                 leads = self._sleepers.leads(woken)
                 if leads and any(map(self._find, tickets)):
                     self._poll_if_due()
-                seen = self._seen_of(tickets)
+                with self._lock:
+                    seen: dict[Ticket, Observation] = {
+                        each: observation
+                        for each in tickets
+                        if (observation := self._observe(each, may_peek=True))
+                        is not Observation.WAITING
+                    }
                 now = self._clock()
                 if seen or now >= until:
                     return seen
@@ -254,21 +260,6 @@ class Watcher:
                 wait = self._find(ticket)
                 if wait is not None:
                     wait.woken = woken
-
-    def _seen_of(
-        self, tickets: abc.Iterable[Ticket]
-    ) -> dict[Ticket, Observation]:
-        """Return what a poll shows of tickets, other than WAITING."""
-        with self._lock:
-            observations = {
-                ticket: self._observe(ticket, may_peek=True)
-                for ticket in tickets
-            }
-        return {
-            ticket: observation
-            for ticket, observation in observations.items()
-            if observation is not Observation.WAITING
-        }
 
     def _find(self, ticket: Ticket) -> _Wait | None:
         wait = self._waits.get(ticket.deployment_id)
@@ -371,7 +362,10 @@ class Watcher:
         seen_rows = self._seen.number
         outage = None
         try:
-            if self._wants_rows(tickets):
+            # Only its row shows the end of a ticket without an object.
+            if begun >= self._next_rows or any(
+                each.object_name is None for each in tickets
+            ):
                 rows = self._source.rows({t.deployment_id for t in tickets})
                 seen_rows = number
                 self._next_rows = self._clock() + self._limits.rows
@@ -398,7 +392,7 @@ class Watcher:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake the threads whose deployments this poll concerns."""
+        """Wake the threads that wait for deployments in this poll."""
         for wait in self._waits.values():
             if wait.woken is not None and not wait.woken.is_set():
                 observation = self._observe(wait.ticket, may_peek=False)
@@ -420,11 +414,3 @@ class Watcher:
                 '%(seconds)d s',
                 {'stack': self._stack_id, 'seconds': before.seconds},
             )
-
-    def _wants_rows(self, tickets: abc.Iterable[Ticket]) -> bool:
-        """Say whether this poll reads the rows, too."""
-        return self._clock() >= self._next_rows or any(
-            # Nothing else tells of these.
-            each.object_name is None
-            for each in tickets
-        )

@@ -50,7 +50,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
     @property
     def _row(self) -> heat_values.DeploymentRow | None:
-        """What its server was given last; None if nothing."""
+        """The last row of the server; None before the first delivery."""
         return histories.row(self)
 
     def _fleet(self) -> server_fleets.ServerFleet:
@@ -71,12 +71,12 @@ class DeploymentMixin(server_bound.ServerBound):
     # Validation and attributes
 
     def validate(self) -> None:
-        """Validate as Heat does, and refuse what this cloud cannot have."""
+        """Validate as Heat does, and refuse options that this cloud lacks."""
         super().validate()
         deployment_schema.check(self, self.SERVER)
 
     def get_attribute(self, key: str, *path: object) -> object:
-        """Return an output of the last action, or what Heat adds to those.
+        """Return an output of the last action or one of Heat's attributes.
 
         :raises exception.InvalidTemplateAttribute: there is no such one.
         """
@@ -133,7 +133,7 @@ class DeploymentMixin(server_bound.ServerBound):
         return live
 
     def store_attributes(self) -> None:
-        """Keep what was resolved, unless another action has started since.
+        """Store resolved attributes unless another action has started since.
 
         Heat deletes the stored attributes when an action begins. A request
         that shows the stack at that moment would store the outputs of the
@@ -155,7 +155,7 @@ class DeploymentMixin(server_bound.ServerBound):
         config: object = None,
         prev_derived_config: object = None,
     ) -> lifecycle.LifecycleAction | None:
-        """Deliver an action; return what waits for it, if anything does."""
+        """Deliver an action; return the check that waits for it, or None."""
         task = fleets.repeated(
             self._member,
             self._row,
@@ -194,7 +194,7 @@ class DeploymentMixin(server_bound.ServerBound):
         )
 
     def handle_create(self) -> lifecycle.LifecycleAction | None:
-        """Begin CREATE, once the template has what it asks for."""
+        """Start CREATE after the deferred checks of the template."""
         run_room.offer_url(
             self, self.properties[deployment_schema.TRIGGER_URL]
         )
@@ -235,7 +235,7 @@ class DeploymentMixin(server_bound.ServerBound):
         row: heat_values.DeploymentRow | None,
         changed: abc.Collection[str] | None,
     ) -> lifecycle.LifecycleAction | None:
-        """Begin what the server must run to be up to date."""
+        """Start the action that brings the server up to date."""
         terms = deliveries.Terms(self.properties)
         update = fleets.Update(
             runs=lambda action: fleet.source.runs(action, terms.actions),
@@ -288,7 +288,7 @@ class DeploymentMixin(server_bound.ServerBound):
             histories.forget_former(self)
             if self.resource_id is not None:
                 row = self._row
-                rollout.take_back(fleet, [row] if row else [])
+                rollout.withdraw_rows(fleet, [row] if row else [])
                 fleet.erase([self.resource_id])
             self._delete_signals()
             self._delete_user()
@@ -355,7 +355,7 @@ class DeploymentMixin(server_bound.ServerBound):
             ) from exc
 
     def run_target(self, wanted: Any) -> Any:
-        """Return this deployment as what a run is started on.
+        """Return this deployment as the target of a run.
 
         :raises errors.Refused: nothing can be started on it, or not that.
         """
@@ -387,9 +387,9 @@ class DeploymentMixin(server_bound.ServerBound):
                 f'Deployment {self.resource_id} no longer exists in Heat; an '
                 'update of the stack creates it again'
             )
-        stand = servers.Servers(self, transports.root_stack_id(self))
-        server = stand.find(self.properties[self.SERVER])
-        if row and not stand.is_reachable(server):
+        reachable = servers.Servers(self, transports.root_stack_id(self))
+        server = reachable.find(self.properties[self.SERVER])
+        if row and not reachable.is_reachable(server):
             rows.mark_unhealthy(self.context, [row.id])
             raise deliveries.ActionFailed(
                 f'Server {row.server_id} does not exist'
@@ -439,16 +439,16 @@ class DeploymentMixin(server_bound.ServerBound):
             self.CHECK,
         )
 
-    def take_back(self) -> None:
+    def withdraw_delivered(self) -> None:
         """Withdraw an action in progress that no engine waits for."""
         row = self._row
         # An engine may have died before it told the server.
         if row is not None and (row.in_progress or row.is_withdrawn):
-            rollout.take_back(self._fleet(), [row], deliveries.ENGINE_DIED)
+            rollout.withdraw_rows(self._fleet(), [row], deliveries.ENGINE_DIED)
 
 
 def _former_group(deployment: heat_types.Resource) -> str | None:
-    """Return the group whose nested stack has a deployment, as one claims."""
+    """Return the group that claims the deployment as its member."""
     former: str | None = deployment.stack.env.param_defaults.get(
         deployment_schema.FORMER_GROUP
     )
@@ -458,7 +458,7 @@ def _former_group(deployment: heat_types.Resource) -> str | None:
 def _taken_row(
     deployment: heat_types.Resource,
 ) -> heat_values.DeploymentRow | None:
-    """Take over the row of a member whose group gets a nested stack."""
+    """Take over a member's row when its group changes to a nested stack."""
     former = _former_group(deployment)
     context, stack = deployment.context, deployment.stack
     # Users write to environments as well; the data of the group count.

@@ -45,7 +45,7 @@ class GroupMixin(_Group):
     """Goes before one of Heat's deployment groups."""
 
     def validate(self) -> None:
-        """Validate as Heat does, and refuse what this cloud cannot have."""
+        """Validate as Heat does, and refuse options that this cloud lacks."""
         super().validate()
         # There may be no member yet that would raise this.
         deployment_schema.check(self, self.SERVERS)
@@ -66,7 +66,14 @@ class GroupMixin(_Group):
         # must not find more in there than members.
         taken = {_FIRST, _LAST}.intersection(members)
         if members and not taken and self._may_go_together():
-            _go_together(template, members)
+            for member in members.values():
+                member[template.RES_DEPENDS_ON] = [_FIRST]
+            for name, needs in ((_FIRST, []), (_LAST, list(members))):
+                template.add_resource(
+                    rsrc_defn.ResourceDefinition(
+                        name, _VALUE, {'value': ''}, depends=needs
+                    )
+                )
         return template
 
     def _assemble_for_rolling_update(
@@ -151,19 +158,6 @@ class GroupMixin(_Group):
             for member in (nested or {}).values()
             if member.name not in skipped
         ]
-
-
-def _go_together(template: Any, members: dict[str, Any]) -> None:
-    """Let members wait for one resource, and another one for them."""
-    names = list(members)
-    for each in members.values():
-        each[template.RES_DEPENDS_ON] = [_FIRST]
-    for name, needs in ((_FIRST, []), (_LAST, names)):
-        template.add_resource(
-            rsrc_defn.ResourceDefinition(
-                name, _VALUE, {'value': ''}, depends=needs
-            )
-        )
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -54,7 +54,7 @@ def permits_servers(deployment: heat_types.Resource) -> bool:
 
 
 def check(deployment: heat_types.Resource, servers: str) -> None:
-    """Refuse what this cloud cannot have.
+    """Refuse options that this cloud lacks.
 
     :param servers: the property that names the server, or the servers.
     :raises exception.StackValidationFailed: the template asks for it.
@@ -229,7 +229,7 @@ def of_group(ours: type[_Kind]) -> type[_Kind]:
 
 
 def renamed(heats: type[Any], ours: type[Any]) -> support.SupportStatus:
-    """Return the support of a type whose resources another type takes over.
+    """Return the support status of a type that another type replaces.
 
     Heat updates them in place if that is the very class named here.
 

@@ -186,7 +186,15 @@ class GroupAsOne(
         prop_diff: abc.Mapping[str, object],
         known: abc.Collection[str] = (),
     ) -> lifecycle.LifecycleAction:
-        self._check_servers()
+        lacking = [
+            key
+            for key, server_id in (self.properties[self.SERVERS] or {}).items()
+            if not isinstance(server_id, str) or not server_id
+        ]
+        if lacking:
+            raise deliveries.ActionFailed(
+                _('These members have no server: %s') % bounds.listed(lacking)
+            )
         fleet = self._fleet()
         wanted, rows = self._wanted(), fleet.all()
         source = fleet.source
@@ -235,21 +243,6 @@ class GroupAsOne(
             stored = fleet.all()
             rollout.remove(fleet, {k: stored[k] for k in gone if k in stored})
 
-    def _check_servers(self) -> None:
-        """Refuse members without a server.
-
-        :raises deliveries.ActionFailed: it names them.
-        """
-        lacking = [
-            key
-            for key, server_id in (self.properties[self.SERVERS] or {}).items()
-            if not isinstance(server_id, str) or not server_id
-        ]
-        if lacking:
-            raise deliveries.ActionFailed(
-                _('These members have no server: %s') % bounds.listed(lacking)
-            )
-
     def allowed_failures(self) -> int:
         """Return how many members may fail before the group does."""
         text = self.properties[deployment_schema.MAX_FAILURES]
@@ -271,7 +264,7 @@ class GroupAsOne(
         return self._begin_tasks(action, fleet, {action: tasks})
 
     def _begin_delete(self) -> lifecycle.LifecycleAction:
-        """Deliver DELETE to all members; then delete what they had."""
+        """Deliver DELETE to all members; then delete their rows."""
         fleet = self._fleet()
         rows = fleet.all()
         tasks = []
@@ -360,12 +353,12 @@ class GroupAsOne(
             ),
         )
 
-    def take_back(self) -> None:
+    def withdraw_delivered(self) -> None:
         """Withdraw actions in progress that no engine waits for."""
         if not self._is_single():
             return
         fleet = self._fleet()
-        rollout.take_back(
+        rollout.withdraw_rows(
             fleet,
             [
                 row
@@ -417,7 +410,7 @@ class GroupAsOne(
         new_stack: heat_types.Stack,
         *args: object,
     ) -> object:
-        """Update it, and note what the environment is going to say."""
+        """Update the group, and keep the environment for its nested stack."""
         self._stack_after = new_stack
         return super().update_convergence(
             template_id, new_requires, engine_id, timeout, new_stack, *args
@@ -471,7 +464,7 @@ class GroupAsOne(
         }
 
     def preview(self) -> object:
-        """Return what a preview of the stack shows: itself, or members."""
+        """Return the group, or its members, for a preview of the stack."""
         default = cfg.CONF.heat_plugins.group_members
         if self._may_be_single(self.properties, default):
             return resource.Resource.preview(self)
@@ -525,7 +518,9 @@ class GroupAsOne(
         if self._is_single():
             return attributes.select_from_attribute(self._values(key), path)
         if key == deployment_schema.MEMBERS and not self._declares(key):
-            return attributes.select_from_attribute(self._shown(), path)
+            return attributes.select_from_attribute(
+                self._member_states(), path
+            )
         return super().get_attribute(key, *path)
 
     def _resolve_attribute(self, name: str) -> object:
@@ -535,7 +530,7 @@ class GroupAsOne(
         return super()._resolve_attribute(name)
 
     def states(self) -> _States:
-        """Return what is known of the members, by key.
+        """Return the members' last rows by key.
 
         The rows say who they are, with their servers. None stands for a
         server of the template that has been given nothing.
@@ -548,13 +543,20 @@ class GroupAsOne(
     def _values(self, key: str) -> dict[str, object]:
         states = self.states()
         output = _SHOWN.get(key, key)
-        if self._is_output(output, states):
+        declared = {
+            each['name']
+            for state in states.values()
+            for each in (state.row.config.outputs if state else ())
+        }
+        if output in declared.union(body.STANDARD_OUTPUTS) or self._declares(
+            output
+        ):
             return {
                 name: state and state.row.outputs.get(output)
                 for name, state in states.items()
             }
         if key == deployment_schema.MEMBERS:
-            return self._shown()
+            return self._member_states()
         if key == deployment_schema.TRIGGER_URL:
             return dict.fromkeys(states)
         if key == deployment_schema.RUNS_ATTR:
@@ -573,20 +575,6 @@ class GroupAsOne(
             }
         raise exception.InvalidTemplateAttribute(resource=self.name, key=key)
 
-    def _is_output(self, name: str, states: _States) -> bool:
-        return (
-            name in body.STANDARD_OUTPUTS
-            or any(
-                state
-                and any(
-                    output['name'] == name
-                    for output in state.row.config.outputs
-                )
-                for state in states.values()
-            )
-            or self._declares(name)
-        )
-
     def _declares(self, output: str) -> bool:
         """Say whether the template's config declares an output."""
         config = None
@@ -595,7 +583,7 @@ class GroupAsOne(
         declared = config.outputs if config else ()
         return any(each['name'] == output for each in declared)
 
-    def _shown(self) -> dict[str, object]:
+    def _member_states(self) -> dict[str, object]:
         states = self.states()
         nothing = dict.fromkeys(deployment_rows.SHOWN)
         return {

@@ -49,7 +49,7 @@ def _with_loop(name: str) -> Any:
 
 
 class Blocking:
-    """The part of a resource whose checks may block; before Heat's class.
+    """A mixin for resources whose checks may block; precedes Heat's class.
 
     Heat checks once a second whether an action is complete, and sleeps between
     two checks. In between it asks whether the stack has cancelled the action,
@@ -71,7 +71,7 @@ class Blocking:
 
 
 class ServerBound(bases.Eventful, Blocking):
-    """A resource whose actions run on servers.
+    """A resource with actions that run on servers.
 
     An update or a replacement is done once, however often Heat checks it. A
     replacement inherits the servers. An action that does not end by itself,
@@ -105,7 +105,7 @@ class ServerBound(bases.Eventful, Blocking):
 
     @property
     def label(self) -> str:
-        """What the log calls it, to be found by any of its names and ids."""
+        """The resource's names and IDs as the log shows them."""
         return (
             f'{self.NOUN} {self.resource_id} ({self.name} of stack '
             f'{self.stack.name}, {self.stack.id})'
@@ -121,7 +121,7 @@ class ServerBound(bases.Eventful, Blocking):
         self._add_event(action, self.IN_PROGRESS, reason)
 
     def warn(self, action: str, reason: str) -> None:
-        """Say in an event, and to the operator, what goes otherwise."""
+        """Report a deviation in an event and to the operator."""
         LOG.warning('%s: %s', self.label, reason)
         self.tell(action, reason)
 
@@ -133,7 +133,7 @@ class ServerBound(bases.Eventful, Blocking):
         pace: abc.Mapping[str, Any],
         **more: Any,
     ) -> rollout.Rollout:
-        """Return what takes an action to its servers.
+        """Return the rollout of an action to its servers.
 
         :param pace: what a group has of its own; see `fleets.RolloutPace`.
         :param more: of the parameters of `rollout.Rollout`.
@@ -165,7 +165,7 @@ class ServerBound(bases.Eventful, Blocking):
     def _has_ended(
         self, action: lifecycle.LifecycleAction | None = None
     ) -> bool:
-        """Say whether what was begun has ended."""
+        """Return whether the started action has ended."""
         if action is not None and not action.step(self._loop):
             if action.pause is not None:
                 raise resource.PollDelay(action.pause)
@@ -209,7 +209,7 @@ class ServerBound(bases.Eventful, Blocking):
     def state_set(
         self, action: str, status: str, *args: object, **kwargs: object
     ) -> object:
-        """Note what is being done, or how it has ended; then clean up.
+        """Record the start or the end of an action; then clean up.
 
         :raises exception.UpdateInProgress: another check of this one does
             it, or has done so.
@@ -241,7 +241,7 @@ class ServerBound(bases.Eventful, Blocking):
     def changed_by(
         self, prop_diff: abc.Mapping[str, object]
     ) -> abc.Collection[str] | None:
-        """Return what an update changes; see `fleets.Update`."""
+        """Return the changed properties of an update; see `fleets.Update`."""
         is_repeated = self._state_before in (
             (self.CREATE, self.FAILED),
             (self.UPDATE, self.FAILED),
@@ -302,10 +302,10 @@ class ServerBound(bases.Eventful, Blocking):
         )
         if has_failed:
             # First, as no engine repeats this if this one dies.
-            self.take_back()
+            self.withdraw_delivered()
         replacement = super().make_replacement(new_tmpl_id, *args, **kwargs)
         if not has_failed:
-            self.take_back()
+            self.withdraw_delivered()
         return replacement
 
     def _needs_update(self, *args: Any, **kwargs: Any) -> bool:
@@ -314,7 +314,7 @@ class ServerBound(bases.Eventful, Blocking):
 
     @property
     def may_differ(self) -> bool:
-        """Whether servers may lack what the unchanged properties say.
+        """Whether servers may lack the unchanged properties.
 
         Heat takes a resource for complete if its properties do not change:
         one that has failed, and after a check one whose update has failed.

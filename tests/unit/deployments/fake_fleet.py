@@ -44,6 +44,8 @@ class Source:
         self._fleet = fleet
 
     def names(self, wanted):
+        if not self._fleet.lists:
+            return set()
         return {*self._fleet.signals, *self._fleet.reports()}
 
     def rows(self, ids):
@@ -68,6 +70,7 @@ class Fleet:
         leaves it waiting.
     :ivar begun: the servers that have reported that they have started.
     :ivar noted: the deliveries that were noted to have started.
+    :ivar lists: whether listings of the store show what it holds.
     :ivar lost: the servers that no longer exist.
     :ivar untold: the servers that still have what was withdrawn.
     :ivar ran: the actions that servers have run, with the config's id.
@@ -93,6 +96,7 @@ class Fleet:
         self.broken = None
         self.crash_at = None
         self.steps = self.renewed = 0
+        self.lists = True
         self.transport = 'TEMP_URL_POLL'
         self.who = 'world'
         self.answer = lambda key: OK
@@ -107,7 +111,11 @@ class Fleet:
                 direct=60.0,
             ),
             self.clock,
+            sleep=self._sleep,
         )
+
+    def _sleep(self, woken, seconds):
+        self.clock.now += seconds
 
     def _step(self):
         if self.broken is not None:
@@ -229,7 +237,7 @@ class Fleet:
         for ticket, outcome in outcomes.items():
             row = self.rows.get(ticket.deployment_id)
             if row and row.config.id == ticket.config_id and row.in_progress:
-                self._change(
+                self.change(
                     row,
                     status=outcome.status,
                     reason=outcome.reason,
@@ -239,7 +247,7 @@ class Fleet:
         self._step()
         return counted
 
-    def _change(self, row, **values):
+    def change(self, row, **values):
         self.rows[row.id] = dataclasses.replace(row, **values)
 
     def begin(self, started):
@@ -254,8 +262,8 @@ class Fleet:
             if each.reason is not None:
                 if row.config.id != each.config_id or not row.in_progress:
                     continue
-                self._change(row, status='FAILED', reason=each.reason)
-            self._change(self.rows[row.id], server_id=GROUP)
+                self.change(row, status='FAILED', reason=each.reason)
+            self.change(self.rows[row.id], server_id=GROUP)
             withdrawn.append(row.id)
         self._step()
         self.untold |= {each.server_id for each in withdrawals}

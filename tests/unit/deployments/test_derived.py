@@ -196,7 +196,7 @@ def heats_own(kind, source, action, properties, signalling):
         {**properties, 'server': 'server', 'signal_transport': transport},
         signalling,
     )
-    return deployment._build_derived_config_params(
+    return deployment._build_derived_config_params(  # noqa: SLF001
         action,
         {
             **source,

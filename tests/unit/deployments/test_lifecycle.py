@@ -160,9 +160,6 @@ def test_it_blocks_for_as_long_as_heats_loop_lets_it():
 
     loop = lifecycle.Loop(60, ask)
     action = action_of(group, 'CREATE', group.waiting())
-    group.fleet.watcher._sleep = lambda woken, seconds: setattr(
-        group.clock, 'now', group.clock.now + seconds
-    )
     assert action.step(loop)
     assert asked
 

@@ -91,7 +91,7 @@ class Group:
     def change_rows(self, **values):
         """Be another process."""
         for row in list(self.fleet.rows.values()):
-            self.fleet._change(row, **values)
+            self.fleet.change(row, **values)
 
     def send(self, found):
         """Let the object store have something for the signal of each."""
@@ -665,7 +665,7 @@ def test_what_has_come_under_the_former_key_is_not_run_again():
     group = changed.group
     row = next(iter(group.fleet.rows.values()))
     # No listing has shown it.
-    group.fleet.watcher._next_look = group.clock.now + 60
+    group.fleet.lists = False
     name = signal_names.signal(row.id, row.config.id)
     group.fleet.signals[name] = b'{}'
     assert not changed.change.step()
@@ -690,7 +690,7 @@ def test_the_time_of_a_member_is_not_prolonged_by_that():
 def test_a_report_that_no_listing_has_shown_counts():
     group = Group('a', delivery_timeout=30)
     change = group.waiting()
-    group.fleet.watcher._next_look = group.clock.now + 60
+    group.fleet.lists = False
     group.fleet.begun.add('server-a')
     group.clock.now += 30
     assert not change.step()
@@ -791,7 +791,7 @@ def test_an_object_store_that_is_away_is_nothing_to_other_transports():
     by_row(group.fleet)
     change = group.waiting()
     # Others of the stack wait for objects.
-    group.fleet.watcher._note = lambda outage: None
+    group.fleet.watcher._note = lambda outage: None  # noqa: SLF001
     group.fleet.watcher.outage = retrying.Outage.of(
         errors.Unavailable('503'), None
     )

@@ -35,7 +35,7 @@ def _is_ours():
     return False
 
 
-class KilledTest(deployments.DeploymentTestCase):
+class KilledCase(deployments.DeploymentTestCase):
     """A deployment; see the module."""
 
     count = 1
@@ -113,6 +113,8 @@ class KilledTest(deployments.DeploymentTestCase):
         del parts['deployment']
         return {**whole, 'resources': parts}
 
+
+class KilledTest(KilledCase):
     def test_create(self):
         whole = self.whole(actions=['CREATE'])
         for stack in self.update_dies(self.without(whole), whole, 'CREATE'):
@@ -155,10 +157,13 @@ class KilledTest(deployments.DeploymentTestCase):
         self.assertGreater(number, 6)
 
 
-class KilledGroupTest(KilledTest):
-    """A group."""
+class KilledGroupTest(KilledCase):
+    """A group; `test_rollout` has each step of its creation."""
 
     count = 2
 
     def whole(self, actions=ACTIONS, **changed):
         return test_group_as_one.group('a', 'b', actions=actions, **changed)
+
+    test_update = KilledTest.test_update
+    test_delete = KilledTest.test_delete

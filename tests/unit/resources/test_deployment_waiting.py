@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment waits for its signal, and what it makes of it."""
 
-import fixtures
-
 from heat_plugins import heat_values
 from heat_plugins.engine.database import rows
 from tests.unit.resources import deployments
@@ -59,16 +57,6 @@ class OutcomeTest(deployments.DeploymentTestCase):
             self.assertIn('login with ****** failed', reason)
             for told in [reason, *deployments.events(stack)]:
                 self.assertNotIn('s3cret', told)
-
-    def test_a_hook_that_servers_lack_is_told_at_once(self):
-        log = self.useFixture(fixtures.FakeLogger())
-        whole = deployments.template(config={'group': 'scirpt'}, timeout=60)
-        stack, task = self.waiting(whole)
-        (event,) = self.unknown_hooks(stack)
-        self.assertIn('"scirpt" is not a hook of heat-agents', event)
-        self.assertIn('Did you mean "script"?', event)
-        self.assertIn('"scirpt" is not a hook of heat-agents', log.output)
-        self.assertIn('heat-agents have no hook', self.failed(task, stack))
 
     def test_hooks_are_known_that_the_operator_names(self):
         self.configure(known_hooks=['terraform'])
@@ -222,15 +210,6 @@ class CancelTest(deployments.DeploymentTestCase):
 
 class TroubleTest(deployments.DeploymentTestCase):
     """The object store is out of order for a while."""
-
-    def test_over_the_budget_it_fails_and_is_taken_back(self):
-        self.configure(swift_error_budget=100)
-        stack, task = self.waiting()
-        self.swift.fail(10000, 503)
-        self.assertFalse(self.step(task, 90))
-        reason = self.failed(task, stack)
-        self.assertIn('answered 503', reason)
-        self.assert_withdrawn(stack, 'answered 503')
 
     def test_refused_credentials_are_replaced(self):
         stack, task = self.waiting()

@@ -245,18 +245,19 @@ class EndingTest(ExecutionTest):
 
 class OutageTest(ExecutionTest):
     def test_passing_errors_are_ridden_out_and_nothing_runs_twice(self):
-        for call in ('create', 'get', 'update', 'delete'):
-            for effect in (False,) if call == 'get' else (False, True):
-                for error in (fake_mistral.DOWN, fake_mistral.UNAVAILABLE):
-                    self.mistral.fail(
-                        f'executions.{call}', error, error, effect=effect
-                    )
-                    self.mistral.fail('tasks.list', error)
-                    self.make()
-                    self.assertEqual(['CREATE'], self.actions())
-                    self.heat.delete(self.stack)
-                    self.assertEqual({}, self.executions.rows)
-                    self.mistral.faults.clear()
+        for effect, error in itertools.product(
+            (False, True), (fake_mistral.DOWN, fake_mistral.UNAVAILABLE)
+        ):
+            self.mistral.fail('executions.get', error, error)
+            self.mistral.fail('tasks.list', error)
+            for call in ('create', 'update', 'delete'):
+                name = f'executions.{call}'
+                self.mistral.fail(name, error, error, effect=effect)
+            self.make()
+            self.assertEqual(['CREATE'], self.actions())
+            self.heat.delete(self.stack)
+            self.assertEqual({}, self.executions.rows)
+            self.mistral.faults.clear()
 
     def test_a_delete_gives_up_on_a_mistral_that_stays_away(self):
         self.make()

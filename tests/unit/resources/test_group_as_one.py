@@ -427,7 +427,7 @@ class RescueTest(GroupTestCase):
     def test_or_taken_from_the_servers(self):
         stack, _ = self.waiting(group('a'))
         for _ in range(2):
-            self.heat.load(stack)['deployment'].take_back()
+            self.heat.load(stack)['deployment'].withdraw_delivered()
             (row,) = self.deployment_rows()
             self.assertEqual('FAILED', row.status)
             self.assertIn('has died', row.status_reason)
@@ -439,7 +439,7 @@ class KindTest(GroupTestCase):
         stack = self.heat.stack(group('a', members='nested'))
         nested = stack['deployment']
         # A rescue leaves that to its members.
-        self.assertIsNone(nested.take_back())
+        self.assertIsNone(nested.withdraw_delivered())
         for name, *args in (
             ('handle_suspend',),
             ('handle_update', None, None, {}),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Environment and OS::Mistral::Action."""
 
+import itertools
 import json
 
 from heat.common import exception
@@ -86,17 +87,19 @@ class _Common:
         self.assertEqual({}, self.made())
 
     def test_passing_errors_are_ridden_out(self):
-        for call in ('get', 'create', 'update', 'delete'):
-            for effect in (False,) if call == 'get' else (False, True):
-                for error in (fake_mistral.DOWN, fake_mistral.UNAVAILABLE):
-                    name = f'{self.NAME}.{call}'
-                    self.mistral.fail(name, error, error, effect=effect)
-                    self.make()
-                    self.update(**self.CHANGED)
-                    self.assertEqual(['mine'], list(self.made()))
-                    self.heat.delete(self.stack)
-                    self.assertEqual({}, self.made())
-                    self.mistral.faults.clear()
+        for effect, error in itertools.product(
+            (False, True), (fake_mistral.DOWN, fake_mistral.UNAVAILABLE)
+        ):
+            self.mistral.fail(f'{self.NAME}.get', error, error)
+            for call in ('create', 'update', 'delete'):
+                name = f'{self.NAME}.{call}'
+                self.mistral.fail(name, error, error, effect=effect)
+            self.make()
+            self.update(**self.CHANGED)
+            self.assertEqual(['mine'], list(self.made()))
+            self.heat.delete(self.stack)
+            self.assertEqual({}, self.made())
+            self.mistral.faults.clear()
 
     def test_what_mistral_refuses_leaves_nothing(self):
         self.mistral.fail(
