@@ -95,6 +95,7 @@ class RunTest(testtools.TestCase):
             [
                 *('venv', '--keep-going test', 'test-rest', 'functional'),
                 *('test-heats', 'test-production', 'test-rgw', 'test-server'),
+                'test-browser',
             ],
             re.findall(
                 r'make --no-print-directory (--keep-going test|[\w-]+)', output
@@ -102,7 +103,7 @@ class RunTest(testtools.TestCase):
         )
         self.assertNotIn('Not run', output)
         self.assertEqual(
-            ['5 of the tests tried once more', '120 passed, 0 failed'],
+            ['6 of the tests tried once more', '140 passed, 0 failed'],
             output.splitlines()[-2:],
         )
 
@@ -110,13 +111,13 @@ class RunTest(testtools.TestCase):
         code, output = self.run_ci()
         self.assertEqual(1, code)
         self.assertIn('make --no-print-directory test-server', output)
-        self.assertEqual('120 passed, 1 failed', output.splitlines()[-1])
+        self.assertEqual('140 passed, 1 failed', output.splitlines()[-1])
 
     def test_a_missing_python_is_named_in_the_end(self):
         (self.root / 'bin/python3.12').unlink()
         _, output = self.run_ci(4)
         self.assertThat(
-            output.splitlines()[-7],
+            output.splitlines()[-8],
             testtools.matchers.StartsWith(
                 'Not run: the tests under Python 3.12, '
             ),
@@ -126,7 +127,12 @@ class RunTest(testtools.TestCase):
         self.passing()
         code, output = self.run_ci(4)
         self.assertEqual(0, code)
-        for target in ('test-production', 'test-rgw', 'test-server'):
+        for target in (
+            'test-production',
+            'test-rgw',
+            'test-server',
+            'test-browser',
+        ):
             self.assertIn(
                 f'Not run, as its packages are unavailable: "make {target}"',
                 output,

@@ -200,7 +200,7 @@ class RunsTable(tables.DataTable):
         return foreign.line(f'{run.action} {run.id[:8]}')
 
     def get_object_by_id(self, lookup):
-        # It may be on another page by now.
+        # It may be on another page meanwhile.
         return cloud.runs(self.request).show(lookup)
 
     def get_marker(self):
