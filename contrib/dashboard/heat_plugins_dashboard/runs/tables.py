@@ -120,11 +120,8 @@ class DeleteRun(RunRequest):
         return super().get_success_url(request)
 
 
-class StartRun(tables.LinkAction):
-    name, icon = 'start', 'play'
-    verbose_name = _('Start Run')
-    url = 'horizon:project:runs:choose'
-    policy_rules = cloud.CHANGE_RUNS
+#: Of columns that small screens have no room for.
+WIDE = ('hidden-xs',)
 
 
 class RunRow(tables.Row):
@@ -142,7 +139,7 @@ def progress(run):
     """Return the bar of a run."""
     done = run.targets * run.percent // 100
     return html.format_html(
-        '<div class="progress" style="margin: 0; min-width: 9em">'
+        '<div class="progress" style="margin: 0; min-width: 6em">'
         '<div class="progress-bar{}" role="progressbar" aria-valuemin="0" '
         'aria-valuemax="100" aria-valuenow="{}" aria-label="{}" '
         'style="width: {}%"></div></div><small>{}</small>',
@@ -168,15 +165,22 @@ class RunsTable(tables.DataTable):
     stacks = tables.Column(
         lambda run: foreign.line(', '.join(run.stacks)),
         verbose_name=_('Stacks'),
+        classes=WIDE,
     )
     who = tables.Column(
-        lambda run: foreign.line(run.created_by), verbose_name=_('Started by')
+        lambda run: foreign.line(run.created_by),
+        verbose_name=_('Started by'),
+        classes=WIDE,
     )
     created = tables.Column(
-        lambda run: cloud.local(run.created_at), verbose_name=_('Started')
+        lambda run: cloud.local(run.created_at),
+        verbose_name=_('Started'),
+        classes=WIDE,
     )
     duration = tables.Column(
-        lambda run: summary.spell(run.duration), verbose_name=_('Duration')
+        lambda run: summary.spell(run.duration),
+        verbose_name=_('Duration'),
+        classes=WIDE,
     )
 
     class Meta:
@@ -186,7 +190,6 @@ class RunsTable(tables.DataTable):
         status_columns = ('state',)
         row_class = RunRow
         multi_select = False
-        table_actions = (StartRun,)
         row_actions = (
             ApproveRun,
             PauseRun,
@@ -218,7 +221,6 @@ class RunTable(RunsTable):
 
     class Meta(RunsTable.Meta):
         footer = False
-        table_actions = ()
 
 
 class CancelTarget(shared.Request):
@@ -258,11 +260,14 @@ class TargetsTable(tables.DataTable):
         verbose_name=_('Server'),
     )
     stack = tables.Column(
-        lambda target: foreign.line(target.stack), verbose_name=_('Stack')
+        lambda target: foreign.line(target.stack),
+        verbose_name=_('Stack'),
+        classes=WIDE,
     )
     resource = tables.Column(
         lambda target: foreign.line(target.resource),
         verbose_name=_('Resource'),
+        classes=WIDE,
     )
     state = tables.Column(
         'state', verbose_name=_('State'), status=True, status_choices=STATES
@@ -270,10 +275,12 @@ class TargetsTable(tables.DataTable):
     started = tables.Column(
         lambda target: cloud.local(target.started_at),
         verbose_name=_('Started'),
+        classes=WIDE,
     )
     duration = tables.Column(
         lambda target: summary.spell(target.duration),
         verbose_name=_('Duration'),
+        classes=WIDE,
     )
     reason = tables.Column(_reason, verbose_name=_('Reason'))
 

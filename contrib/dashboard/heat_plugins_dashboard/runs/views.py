@@ -71,6 +71,8 @@ class IndexView(tables.DataTableView):
     def get_context_data(self, **kwargs):
         context = super().get_context_data(**kwargs)
         context['form'] = forms.FilterForm(self.request.GET)
+        may_start = cloud.may(self.request, cloud.CHANGE_RUNS)
+        context['may_start'] = may_start
         return context
 
 
@@ -129,7 +131,7 @@ class DetailView(tables.MultiTableView):
                     [each.fault for each in failed], 'see the table'
                 )
             ],
-            'script': foreign.block(run.script),
+            'script': cloud.verbatim(foreign.block(run.script)),
             'requests': [
                 {**each, 'at': cloud.local(each['at'])}
                 for each in run.requests
@@ -186,7 +188,7 @@ def _outputs(outputs, cut):
     return [
         {
             'name': name,
-            'text': foreign.block(_text(value).rstrip()),
+            'text': cloud.verbatim(foreign.block(_text(value).rstrip())),
             'length': cut.get(name),
         }
         for name, value in (outputs or {}).items()
