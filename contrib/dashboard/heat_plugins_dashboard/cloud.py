@@ -123,7 +123,7 @@ def verbatim(text):
     Elsewhere Horizon writes ``{%`` for the ``{$`` that AngularJS evaluates,
     which would change a program of awk.
     """
-    return safestring.SafeString(escaping.escape(text))  # nosec B703
+    return safestring.SafeString(escaping.escape(text))  # nosec
 
 
 def local(time):

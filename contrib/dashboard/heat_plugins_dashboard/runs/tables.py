@@ -77,17 +77,18 @@ class ResumeRun(RunRequest):
         cloud.runs(request).resume(obj_id)
 
 
-class CancelRun(RunRequest):
-    name, icon, action_type = 'cancel', 'stop', 'danger'
-    present, past = _('Cancel Run'), _('Cancelled')
-    help_text = _(
-        'Nothing else starts. A server with heat-config-supervisor stops a '
-        'started script; any other server runs it to its end.'
-    )
-    states = tuple(each.value for each in _Phase if not each.ended)
+class CancelRun(tables.LinkAction):
+    """Opens a form, as Horizon's own question is lost when a row changes."""
 
-    def ask(self, request, obj_id):
-        cloud.runs(request).cancel(obj_id)
+    name, icon, action_type = 'cancel', 'stop', 'danger'
+    verbose_name, classes = _('Cancel Run'), ('ajax-modal',)
+    policy_rules = cloud.CHANGE_RUNS
+
+    def allowed(self, request, run=None):
+        return run is None or not run.ended
+
+    def get_link_url(self, run):
+        return urls.reverse('horizon:project:runs:cancel', args=[run.id])
 
 
 class RetryRun(RunRequest):
@@ -223,19 +224,17 @@ class RunTable(RunsTable):
         footer = False
 
 
-class CancelTarget(shared.Request):
-    name, icon, action_type = 'cancel_target', 'stop', 'danger'
-    present, past = _('Cancel Target'), _('Cancelled')
-    help_text = CancelRun.help_text
-    policy_rules = cloud.CHANGE_RUNS
+class CancelTarget(CancelRun):
+    name, verbose_name = 'cancel_target', _('Cancel Target')
 
     def allowed(self, request, target=None):
         return target is None or target.state in (
             each.value for each in _State if not each.ended
         )
 
-    def ask(self, request, obj_id):
-        cloud.runs(request).cancel(self.table.run_id, int(obj_id))
+    def get_link_url(self, target):
+        place = 'horizon:project:runs:cancel_target'
+        return urls.reverse(place, args=[self.table.run_id, target.number])
 
 
 class TargetRow(tables.Row):

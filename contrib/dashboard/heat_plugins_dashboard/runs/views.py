@@ -11,6 +11,7 @@ from django import http
 from django import shortcuts
 from django import urls
 from django.utils.translation import gettext_lazy as _
+from horizon import forms as horizon_forms
 from horizon import messages
 from horizon import tables
 from horizon import views
@@ -181,6 +182,38 @@ class TargetView(views.HorizonTemplateView):
                 if each['attempt'] != target.attempt
             ],
         }
+
+
+class CancelForm(horizon_forms.SelfHandlingForm):
+    """Cancels a run, or one target of it."""
+
+    def handle(self, request, data):
+        run_id, number = self.initial['place']
+        try:
+            cloud.runs(request).cancel(run_id, number)
+        except errors.Error as exc:
+            messages.error(request, foreign.line(exc))
+        return True
+
+
+class CancelView(horizon_forms.ModalFormView):
+    """Asks whether to cancel."""
+
+    form_class = CancelForm
+    template_name = 'heat_plugins_dashboard/cancel.html'
+    ajax_template_name = 'heat_plugins_dashboard/_cancel.html'
+    page_title = modal_header = submit_label = _('Cancel Run')
+    cancel_label = _('Back')
+
+    def dispatch(self, request, *args, **kwargs):
+        cloud.require(request, cloud.CHANGE_RUNS)
+        self.submit_url = request.path
+        self.cancel_url = run_tables.detail_url(kwargs['run'])
+        self.success_url = self.cancel_url
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_initial(self):
+        return {'place': (str(self.kwargs['run']), self.kwargs.get('number'))}
 
 
 def _outputs(outputs, cut):
