@@ -219,11 +219,15 @@ class Browser:
     def ask(self, label: str) -> None:
         """Press a button of a run's row; a red one is confirmed."""
         row = self.page.locator('#runs tbody tr').first
-        if not row.get_by_text(label).first.is_visible():
-            row.locator('.dropdown-toggle').click()
-        row.get_by_text(label).first.click()
+        button = row.get_by_text(label).first
+        for _try in range(10):
+            if not button.is_visible():
+                row.locator('.dropdown-toggle').click()
+            # An update that was on its way closes the menu once more.
+            with contextlib.suppress(sync_api.TimeoutError):
+                button.click(timeout=2000)
+                break
         if label in ('Cancel Run', 'Delete Run'):
-            # The button is a link, or a field's value.
             self.page.locator(
                 '.modal-footer .btn-primary, .modal-footer .btn-danger'
             ).click()
