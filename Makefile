@@ -196,7 +196,7 @@ $(BROWSER_STAMP): $(STAMP)
 	@touch $@
 
 install-browser: $(BROWSER_STAMP)
-	$(MINICLOUD) install --with dashboard
+	$(MINICLOUD) install --with dashboard --browser
 
 do-test-browser: install-browser
 	$(PYTHON) -m pytest --durations 30 $(RERUN) -m browser \

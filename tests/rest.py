@@ -101,7 +101,7 @@ BROWSER = Services(
     'test-browser',
     'the pages in Horizon',
     'BROWSER=tests/functional/test_dashboard.py',
-    'install --with dashboard',
+    'install --with dashboard --browser',
 )
 
 

@@ -118,6 +118,7 @@ def main(folder: str) -> None:
         wheel = build_wheel(sdist, target)
         built = [sdist, wheel]
         built += build_agent(source, target)
+        built.append(build_dashboard(source, target))
         if shutil.which('dpkg-deb'):
             built.append(build_deb(wheel, sdist, work, target, epoch))
         else:
@@ -169,6 +170,18 @@ def build_wheel(sdist: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
         *('--wheel-dir', target, sdist),
     )
     (path,) = target.glob(sdist.name.removesuffix('.tar.gz') + '-*.whl')
+    return path
+
+
+def build_dashboard(
+    source: pathlib.Path, target: pathlib.Path
+) -> pathlib.Path:
+    run(
+        *(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps'),
+        *('--disable-pip-version-check', '--no-build-isolation', '--no-index'),
+        *('--wheel-dir', target, source / 'contrib/dashboard'),
+    )
+    (path,) = target.glob('heat_plugins_dashboard-*.whl')
     return path
 
 

@@ -22,10 +22,10 @@ from typing import Any, Final
 
 import prometheus_client
 from prometheus_client import multiprocess
+from prometheus_client import values
 
 from heat_plugins import foreign
 from heat_plugins import metrics
-from heat_plugins.engine import patches
 
 LOG = foreign.logger(__name__)
 
@@ -64,7 +64,9 @@ def recorders(
 
     Counting starts at 0 where no process of an earlier start is alive.
     """
-    patches.count_in_files(folder)
+    os.environ['PROMETHEUS_MULTIPROC_DIR'] = str(folder)
+    # The variable alone counts only before the first import.
+    values.ValueClass = values.MultiProcessValue()
     with (folder / 'starting').open('a') as lock:
         # No other process makes its files meanwhile.
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -15,8 +15,6 @@ import dataclasses
 import functools
 import importlib
 import inspect
-import os
-import pathlib
 import sys
 import threading
 from typing import Any
@@ -508,18 +506,6 @@ OVERRIDDEN = frozenset(
         '_stack_kwargs',
     }
 )
-
-
-def count_in_files(folder: pathlib.Path) -> None:
-    """Let prometheus_client count in files that processes share.
-
-    The variable alone does so only if it is set before the first import.
-    """
-    # An engine without metrics needs no prometheus_client.
-    from prometheus_client import values
-
-    os.environ['PROMETHEUS_MULTIPROC_DIR'] = str(folder)
-    values.ValueClass = values.MultiProcessValue()
 
 
 def install(types: abc.Set[str]) -> None:

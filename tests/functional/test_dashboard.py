@@ -47,15 +47,19 @@ POLICY = """\
 
 SERVERS = ('db1', 'db2', 'db3')
 
-#: Waits for a file if it has to, and prints what no page should obey.
+#: Prints more than an answer holds, and what no page should obey.
 HOSTILE = """\
 #!/bin/sh
+awk 'BEGIN {$1 = ""}'
+head -c 900000 /dev/zero | tr '\\0' x
 echo '<script>document.title = "owned"</script>'
 echo '<img src="x" onerror="document.title = 1">'
 echo '{$ constructor.constructor("document.title = 2")() $}'
 printf 'left \\342\\200\\256 right \\033[31m red\\n'
-head -c 900000 /dev/zero | tr '\\0' x
 """
+
+#: How the last of these is shown.
+ESCAPED = r'left \u202e right \x1b[31m red'
 
 
 @pytest.fixture(scope='module')
@@ -91,7 +95,6 @@ def shop(
             {
                 'CREATE': '#!/bin/sh\n',
                 'BACKUP': running.GATED,
-                'HOSTILE': HOSTILE,
             },
             {**running.GATE, **journal.inputs, 'db_password': 'none'},
         ),
@@ -214,13 +217,20 @@ class Browser:
         return str(self.page.url).removeprefix(self.url)
 
     def ask(self, label: str) -> None:
-        """Press a button of a run's row; Horizon has a red one confirmed."""
+        """Press a button of a run's row; a red one is confirmed."""
         row = self.page.locator('#runs tbody tr').first
-        if not row.get_by_text(label).first.is_visible():
-            row.locator('.dropdown-toggle').click()
-        row.get_by_text(label).first.click()
+        button = row.get_by_text(label).first
+        for _try in range(10):
+            if not button.is_visible():
+                row.locator('.dropdown-toggle').click()
+            # An update that was on its way closes the menu once more.
+            with contextlib.suppress(sync_api.TimeoutError):
+                button.click(timeout=2000)
+                break
         if label in ('Cancel Run', 'Delete Run'):
-            self.page.click(f'.modal-footer >> text={label}')
+            self.page.locator(
+                '.modal-footer .btn-primary, .modal-footer .btn-danger'
+            ).click()
 
     def await_state(self, state: str) -> None:
         """Wait until the row of a run says so, without a reload."""
@@ -382,6 +392,7 @@ def test_reader_is_offered_nothing_and_refused(
     assert browser.open('/project/runs/start').status == 403
     assert browser.open('/project/runs/start/form?stack=shop').status == 403
     assert browser.open('/project/schedules/shop/nightly/pause').status == 403
+    assert browser.open(f'{path}cancel').status == 403
     browser.open('/project/schedules/')
     assert not page.get_by_text('Run Now').count()
     # What Horizon does not send, a program may.
@@ -390,11 +401,11 @@ def test_reader_is_offered_nothing_and_refused(
         f'{browser.url}{path}',
         form={
             'csrfmiddlewaretoken': _token(browser),
-            'action': f'runs__cancel__{run_id}',
+            'action': f'runs__pause__{run_id}',
         },
         headers={'Referer': f'{browser.url}{path}'},
     )
-    assert 'not allowed to cancel' in sent.text()
+    assert 'not allowed to pause' in sent.text()
     assert running.client(horizon).show(run_id).state == 'running'
 
 
@@ -412,7 +423,7 @@ def test_form_without_its_token_is_refused(
     run_id = path.split('/')[-2]
     sent = user.context.request.post(
         f'{user.url}{path}',
-        form={'action': f'runs__cancel__{run_id}'},
+        form={'action': f'runs__pause__{run_id}'},
         max_redirects=0,
     )
     # Horizon's own answer is its page for that.
@@ -420,39 +431,23 @@ def test_form_without_its_token_is_refused(
     assert running.client(horizon).show(run_id).state == 'running'
 
 
-def test_hostile_output_harms_nothing(
+def test_hostile_output_of_a_script_harms_nothing(
     user: Browser, shop: base.Stack, tmp_path: pathlib.Path
 ) -> None:
-    user.start('HOSTILE')
+    user.start('a script of my own', script=HOSTILE)
     user.await_state('complete')
     with user.page.expect_download() as download:
         user.page.click('text=Download all')
     file = tmp_path / 'outputs.zip'
     download.value.save_as(file)
     with zipfile.ZipFile(file) as archive:
-        sizes = [each.file_size for each in archive.infolist()]
-    assert max(sizes) > 900_000
+        assert max(each.file_size for each in archive.infolist()) > 900_000
     user.page.click('#targets tbody tr a')
     user.page.wait_for_load_state('networkidle')
     assert user.page.title().startswith('shop db')
+    assert user.page.locator('pre').first.inner_text().endswith(ESCAPED)
     assert user.page.locator('pre img, pre script').count() == 0
     assert not user.dialogs
-
-
-def test_bidirectional_and_terminal_controls_are_escaped(
-    user: Browser, shop: base.Stack
-) -> None:
-    user.open('/project/runs/start/form?stack=shop')
-    user.page.select_option('#id_action', 'script')
-    user.page.fill(
-        '#id_script', "#!/bin/sh\nprintf 'a \\342\\200\\256 b \\033[31m'\n"
-    )
-    user.page.click('text=Preview')
-    user.page.click('text=/Start on . target/')
-    user.await_state('complete')
-    user.page.click('#targets tbody tr a')
-    shown = user.page.locator('pre').first.inner_text()
-    assert shown == r'a \u202e b \x1b[31m'
 
 
 @pytest.mark.parametrize('width', [400, 1280])
@@ -517,13 +512,8 @@ def test_cloud_without_heat_plugins_says_so(
 ) -> None:
     # The last one: the stacks' types are then Heat's.
     horizon.up(plugin='none', extras=['dashboard'])
-    try:
-        for path in ('/project/runs/', '/project/schedules/'):
-            assert user.open(path).ok
-            user.page.wait_for_selector(
-                'text=heat-engine takes no orders of runs'
-            )
-        with pytest.raises(errors.ServiceError):
-            running.client(horizon).door()
-    finally:
-        horizon.up(plugin=base.ROOT, extras=['dashboard'])
+    for path in ('/project/runs/', '/project/schedules/'):
+        assert user.open(path).ok
+        user.page.wait_for_selector('text=heat-engine takes no orders of runs')
+    with pytest.raises(errors.ServiceError):
+        running.client(horizon).door()

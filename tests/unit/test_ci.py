@@ -95,6 +95,7 @@ class RunTest(testtools.TestCase):
             [
                 *('venv', '--keep-going test', 'test-rest', 'functional'),
                 *('test-heats', 'test-production', 'test-rgw', 'test-server'),
+                'test-browser',
             ],
             re.findall(
                 r'make --no-print-directory (--keep-going test|[\w-]+)', output
@@ -102,7 +103,7 @@ class RunTest(testtools.TestCase):
         )
         self.assertNotIn('Not run', output)
         self.assertEqual(
-            ['5 of the tests tried once more', '120 passed, 0 failed'],
+            ['6 of the tests tried once more', '140 passed, 0 failed'],
             output.splitlines()[-2:],
         )
 
@@ -110,13 +111,18 @@ class RunTest(testtools.TestCase):
         code, output = self.run_ci()
         self.assertEqual(1, code)
         self.assertIn('make --no-print-directory test-server', output)
-        self.assertEqual('120 passed, 1 failed', output.splitlines()[-1])
+        self.assertEqual('140 passed, 1 failed', output.splitlines()[-1])
 
     def test_packages_that_cannot_be_had_are_no_failure(self):
         self.passing()
         code, output = self.run_ci(4)
         self.assertEqual(0, code)
-        for target in ('test-production', 'test-rgw', 'test-server'):
+        for target in (
+            'test-production',
+            'test-rgw',
+            'test-server',
+            'test-browser',
+        ):
             self.assertIn(
                 f'Not run, as its packages are unavailable: "make {target}"',
                 output,

@@ -8,10 +8,12 @@ would evaluate; control characters and bidirectional overrides are ours.
 import base64
 import contextlib
 import datetime
+import html as escaping
 
 from django.conf import settings
 from django.utils import dateparse
 from django.utils import html
+from django.utils import safestring
 from django.utils import timezone
 from horizon import exceptions
 from horizon import messages
@@ -113,6 +115,15 @@ def told(request):
         yield
     except errors.Error as exc:
         messages.error(request, foreign.line(exc))
+
+
+def verbatim(text):
+    """Return foreign text as HTML for an element that is ``ng-non-bindable``.
+
+    Elsewhere Horizon writes ``{%`` for the ``{$`` that AngularJS evaluates,
+    which would change a program of awk.
+    """
+    return safestring.SafeString(escaping.escape(text))  # nosec
 
 
 def local(time):

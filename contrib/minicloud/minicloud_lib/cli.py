@@ -101,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
 
     command = add('install', 'only install what "up" would install')
     _add_profile(command)
+    command.add_argument(
+        '--browser',
+        action='store_true',
+        help="also install Debian's chromium, as root, for the tests of "
+        "Horizon's pages",
+    )
     command.set_defaults(run=commands.install)
     _add_up(add('up', 'start the cloud, after installing it if needed'))
     _add_down(add('down', 'stop the cloud and its agents'))

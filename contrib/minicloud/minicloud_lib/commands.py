@@ -23,8 +23,9 @@ from minicloud_lib import venv
 
 def install(options: argparse.Namespace) -> None:
     profile = _profile(options)
-    for name in (profile, *options.extras):
-        packages.install(name)
+    packages.install(profile)
+    if options.browser:
+        packages.install('browser')
     venv.ensure(options.instance.home)
     cloud.add_packages(options.instance.home, profile, options.extras)
 

@@ -21,7 +21,7 @@ _OWN = json.loads(pathlib.Path(_FILE).read_text()) if _FILE else {}
 _POLICY = pathlib.Path(heat_dashboard.__file__).parent / 'conf'
 
 DEBUG = False
-SECRET_KEY = _OWN.get('secret_key', 'of nobody')
+SECRET_KEY = _OWN.get('secret_key', 'for the installation alone')
 ALLOWED_HOSTS = ['127.0.0.1', 'localhost']
 OPENSTACK_KEYSTONE_URL = _OWN.get('auth_url', '')
 OPENSTACK_SSL_CACERT = _OWN.get('ca_file')

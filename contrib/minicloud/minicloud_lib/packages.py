@@ -27,8 +27,8 @@ PROGRAMS: dict[str, dict[str, str]] = {
         '/usr/bin/ceph-osd': 'ceph-osd',
         '/usr/bin/radosgw': 'radosgw',
     },
-    # What drives its pages in tests.
-    'dashboard': {'/usr/bin/chromium': 'chromium'},
+    # What opens Horizon's pages in tests.
+    'browser': {'/usr/bin/chromium': 'chromium'},
     'production': {
         '/usr/sbin/mariadbd': 'mariadb-server',
         '/usr/lib/rabbitmq/bin/rabbitmq-server': 'rabbitmq-server',

@@ -51,12 +51,12 @@ class InstanceTest(testtools.TestCase):
     def test_what_is_not_asked_for_is_not_in_the_catalog(self):
         found = self.prepared()
         self.assertIn('heat', found.offered)
-        for absent in ('ironic', 'glance', 'nova', 'placement'):
+        for absent in ('ironic', 'glance', 'nova', 'placement', 'dashboard'):
             self.assertNotIn(absent, found.offered)
         found.extras = ['compute']
         self.assertIn('placement', found.offered)
         self.assertNotIn('ironic', found.offered)
-        found.extras = ['baremetal', 'compute']
+        found.extras = ['baremetal', 'compute', 'dashboard']
         found.save(self.instance)
         again = settings.prepare(self.instance)
         self.assertEqual(again.ports, again.offered)

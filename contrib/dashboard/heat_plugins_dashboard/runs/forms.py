@@ -31,6 +31,30 @@ _AGES = (
 )
 
 
+class _Verbatim:
+    """A widget that shows again exactly what was typed."""
+
+    def __init__(self, attrs=None, **kwargs):
+        unbound = {'ng-non-bindable': 'ng-non-bindable'}
+        super().__init__({**unbound, **(attrs or {})}, **kwargs)
+
+    def format_value(self, value):
+        shown = super().format_value(value)
+        return shown and cloud.verbatim(shown)
+
+
+class _Text(_Verbatim, forms.TextInput):
+    pass
+
+
+class _Secret(_Verbatim, forms.PasswordInput):
+    pass
+
+
+class _Lines(_Verbatim, forms.Textarea):
+    pass
+
+
 class FilterForm(forms.Form):
     """Which runs to list."""
 
@@ -185,7 +209,7 @@ class StartForm(forms.Form):
         script = forms.CharField(
             label=_('Script'),
             required=False,
-            widget=forms.Textarea(attrs={'rows': 6, 'spellcheck': 'false'}),
+            widget=_Lines({'rows': 6, 'spellcheck': 'false'}),
             initial='#!/bin/sh\n',
             strip=False,
         )
@@ -288,15 +312,15 @@ def _input_field(declared):
     kind = declared.get('type') or 'String'
     name, default = declared['name'], declared.get('default')
     is_secret = bool(_SECRET.search(name))
-    widget = forms.TextInput()
+    widget = _Text()
     if kind == 'Boolean':
         choices = [('', _("the stack's own")), ('true', 'true')]
         widget = forms.Select(choices=[*choices, ('false', 'false')])
     elif is_secret:
         # Rendered again, so that a preview does not ask for it twice.
-        widget = forms.PasswordInput(render_value=True)
+        widget = _Secret(render_value=True)
     elif kind in ('Json', 'CommaDelimitedList'):
-        widget = forms.Textarea(attrs={'rows': 3})
+        widget = _Lines({'rows': 3})
     widget.attrs['autocomplete'] = 'off'
     parts = [kind, declared.get('description') or '']
     if default not in (None, '') and not is_secret:

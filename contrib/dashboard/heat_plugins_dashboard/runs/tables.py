@@ -77,17 +77,18 @@ class ResumeRun(RunRequest):
         cloud.runs(request).resume(obj_id)
 
 
-class CancelRun(RunRequest):
-    name, icon, action_type = 'cancel', 'stop', 'danger'
-    present, past = _('Cancel Run'), _('Cancelled')
-    help_text = _(
-        'Nothing else starts. A server with heat-config-supervisor stops a '
-        'started script; any other server runs it to its end.'
-    )
-    states = tuple(each.value for each in _Phase if not each.ended)
+class CancelRun(tables.LinkAction):
+    """Opens a form, as Horizon's own question is lost when a row changes."""
 
-    def ask(self, request, obj_id):
-        cloud.runs(request).cancel(obj_id)
+    name, icon, action_type = 'cancel', 'stop', 'danger'
+    verbose_name, classes = _('Cancel Run'), ('ajax-modal',)
+    policy_rules = cloud.CHANGE_RUNS
+
+    def allowed(self, request, run=None):
+        return run is None or not run.ended
+
+    def get_link_url(self, run):
+        return urls.reverse('horizon:project:runs:cancel', args=[run.id])
 
 
 class RetryRun(RunRequest):
@@ -120,11 +121,8 @@ class DeleteRun(RunRequest):
         return super().get_success_url(request)
 
 
-class StartRun(tables.LinkAction):
-    name, icon = 'start', 'play'
-    verbose_name = _('Start Run')
-    url = 'horizon:project:runs:choose'
-    policy_rules = cloud.CHANGE_RUNS
+#: Of columns that small screens have no room for.
+WIDE = ('hidden-xs',)
 
 
 class RunRow(tables.Row):
@@ -142,7 +140,7 @@ def progress(run):
     """Return the bar of a run."""
     done = run.targets * run.percent // 100
     return html.format_html(
-        '<div class="progress" style="margin: 0; min-width: 9em">'
+        '<div class="progress" style="margin: 0; min-width: 6em">'
         '<div class="progress-bar{}" role="progressbar" aria-valuemin="0" '
         'aria-valuemax="100" aria-valuenow="{}" aria-label="{}" '
         'style="width: {}%"></div></div><small>{}</small>',
@@ -168,15 +166,22 @@ class RunsTable(tables.DataTable):
     stacks = tables.Column(
         lambda run: foreign.line(', '.join(run.stacks)),
         verbose_name=_('Stacks'),
+        classes=WIDE,
     )
     who = tables.Column(
-        lambda run: foreign.line(run.created_by), verbose_name=_('Started by')
+        lambda run: foreign.line(run.created_by),
+        verbose_name=_('Started by'),
+        classes=WIDE,
     )
     created = tables.Column(
-        lambda run: cloud.local(run.created_at), verbose_name=_('Started')
+        lambda run: cloud.local(run.created_at),
+        verbose_name=_('Started'),
+        classes=WIDE,
     )
     duration = tables.Column(
-        lambda run: summary.spell(run.duration), verbose_name=_('Duration')
+        lambda run: summary.spell(run.duration),
+        verbose_name=_('Duration'),
+        classes=WIDE,
     )
 
     class Meta:
@@ -186,7 +191,6 @@ class RunsTable(tables.DataTable):
         status_columns = ('state',)
         row_class = RunRow
         multi_select = False
-        table_actions = (StartRun,)
         row_actions = (
             ApproveRun,
             PauseRun,
@@ -200,7 +204,7 @@ class RunsTable(tables.DataTable):
         return foreign.line(f'{run.action} {run.id[:8]}')
 
     def get_object_by_id(self, lookup):
-        # It may be on another page by now.
+        # It may be on another page meanwhile.
         return cloud.runs(self.request).show(lookup)
 
     def get_marker(self):
@@ -218,22 +222,19 @@ class RunTable(RunsTable):
 
     class Meta(RunsTable.Meta):
         footer = False
-        table_actions = ()
 
 
-class CancelTarget(shared.Request):
-    name, icon, action_type = 'cancel_target', 'stop', 'danger'
-    present, past = _('Cancel Target'), _('Cancelled')
-    help_text = CancelRun.help_text
-    policy_rules = cloud.CHANGE_RUNS
+class CancelTarget(CancelRun):
+    name, verbose_name = 'cancel_target', _('Cancel Target')
 
     def allowed(self, request, target=None):
         return target is None or target.state in (
             each.value for each in _State if not each.ended
         )
 
-    def ask(self, request, obj_id):
-        cloud.runs(request).cancel(self.table.run_id, int(obj_id))
+    def get_link_url(self, target):
+        place = 'horizon:project:runs:cancel_target'
+        return urls.reverse(place, args=[self.table.run_id, target.number])
 
 
 class TargetRow(tables.Row):
@@ -258,11 +259,14 @@ class TargetsTable(tables.DataTable):
         verbose_name=_('Server'),
     )
     stack = tables.Column(
-        lambda target: foreign.line(target.stack), verbose_name=_('Stack')
+        lambda target: foreign.line(target.stack),
+        verbose_name=_('Stack'),
+        classes=WIDE,
     )
     resource = tables.Column(
         lambda target: foreign.line(target.resource),
         verbose_name=_('Resource'),
+        classes=WIDE,
     )
     state = tables.Column(
         'state', verbose_name=_('State'), status=True, status_choices=STATES
@@ -270,10 +274,12 @@ class TargetsTable(tables.DataTable):
     started = tables.Column(
         lambda target: cloud.local(target.started_at),
         verbose_name=_('Started'),
+        classes=WIDE,
     )
     duration = tables.Column(
         lambda target: summary.spell(target.duration),
         verbose_name=_('Duration'),
+        classes=WIDE,
     )
     reason = tables.Column(_reason, verbose_name=_('Reason'))
 

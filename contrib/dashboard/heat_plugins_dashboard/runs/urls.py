@@ -10,6 +10,12 @@ urlpatterns = [
     path('start', views.ChooseView.as_view(), name='choose'),
     path('start/form', views.StartView.as_view(), name='start'),
     path('<uuid:run>/', views.DetailView.as_view(), name='detail'),
+    path('<uuid:run>/cancel', views.CancelView.as_view(), name='cancel'),
+    path(
+        '<uuid:run>/<int:number>/cancel',
+        views.CancelView.as_view(),
+        name='cancel_target',
+    ),
     path('<uuid:run>/outputs.zip', views.outputs, name='outputs'),
     path(
         '<uuid:run>/<int:number>/', views.TargetView.as_view(), name='target'

@@ -11,6 +11,7 @@ from django import http
 from django import shortcuts
 from django import urls
 from django.utils.translation import gettext_lazy as _
+from horizon import forms as horizon_forms
 from horizon import messages
 from horizon import tables
 from horizon import views
@@ -71,6 +72,8 @@ class IndexView(tables.DataTableView):
     def get_context_data(self, **kwargs):
         context = super().get_context_data(**kwargs)
         context['form'] = forms.FilterForm(self.request.GET)
+        may_start = cloud.may(self.request, cloud.CHANGE_RUNS)
+        context['may_start'] = may_start
         return context
 
 
@@ -129,7 +132,7 @@ class DetailView(tables.MultiTableView):
                     [each.fault for each in failed], 'see the table'
                 )
             ],
-            'script': foreign.block(run.script),
+            'script': cloud.verbatim(foreign.block(run.script)),
             'requests': [
                 {**each, 'at': cloud.local(each['at'])}
                 for each in run.requests
@@ -181,12 +184,44 @@ class TargetView(views.HorizonTemplateView):
         }
 
 
+class CancelForm(horizon_forms.SelfHandlingForm):
+    """Cancels a run, or one target of it."""
+
+    def handle(self, request, data):
+        run_id, number = self.initial['place']
+        try:
+            cloud.runs(request).cancel(run_id, number)
+        except errors.Error as exc:
+            messages.error(request, foreign.line(exc))
+        return True
+
+
+class CancelView(horizon_forms.ModalFormView):
+    """Asks whether to cancel."""
+
+    form_class = CancelForm
+    template_name = 'heat_plugins_dashboard/cancel.html'
+    ajax_template_name = 'heat_plugins_dashboard/_cancel.html'
+    page_title = modal_header = submit_label = _('Cancel Run')
+    cancel_label = _('Back')
+
+    def dispatch(self, request, *args, **kwargs):
+        cloud.require(request, cloud.CHANGE_RUNS)
+        self.submit_url = request.path
+        self.cancel_url = run_tables.detail_url(kwargs['run'])
+        self.success_url = self.cancel_url
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_initial(self):
+        return {'place': (str(self.kwargs['run']), self.kwargs.get('number'))}
+
+
 def _outputs(outputs, cut):
     """Return names, texts and notes of outputs."""
     return [
         {
             'name': name,
-            'text': foreign.block(_text(value).rstrip()),
+            'text': cloud.verbatim(foreign.block(_text(value).rstrip())),
             'length': cut.get(name),
         }
         for name, value in (outputs or {}).items()

@@ -9,6 +9,7 @@ from heat_plugins import foreign
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins_dashboard import cloud
 from heat_plugins_dashboard import tables as shared
+from heat_plugins_dashboard.runs import tables as run_tables
 
 
 def place(schedule):
@@ -70,26 +71,33 @@ class SchedulesTable(tables.DataTable):
         link=lambda each: link('detail', place(each)) if place(each) else None,
     )
     stack = tables.Column(
-        lambda each: foreign.line(each['stack']), verbose_name=_('Stack')
+        lambda each: foreign.line(each['stack']),
+        verbose_name=_('Stack'),
+        classes=run_tables.WIDE,
     )
     when = tables.Column(
         lambda each: foreign.line(
             f'{each["when"] or ""} {each["timezone"] or ""}'
         ),
         verbose_name=_('When'),
+        classes=run_tables.WIDE,
     )
     next = tables.Column(
         lambda each: cloud.local(each['next_at']), verbose_name=_('Next')
     )
     last = tables.Column(
-        lambda each: cloud.local(each['last_at']), verbose_name=_('Last')
+        lambda each: cloud.local(each['last_at']),
+        verbose_name=_('Last'),
+        classes=run_tables.WIDE,
     )
     outcome = tables.Column(
         lambda each: foreign.line(each['last_outcome'] or ''),
         verbose_name=_('Outcome'),
     )
     missed = tables.Column(
-        lambda each: each['missed'], verbose_name=_('Missed')
+        lambda each: each['missed'],
+        verbose_name=_('Missed'),
+        classes=run_tables.WIDE,
     )
     paused = tables.Column(
         lambda each: foreign.line(each['paused'] or each['reason'] or ''),
