@@ -94,14 +94,13 @@ LANES = (
             '::test_they_run_what_their_user_data_leads_them_to',
             'server build',
         ),
+        Services(
+            'test-browser',
+            'the pages in Horizon',
+            'BROWSER=tests/functional/test_dashboard.py',
+            'install --with dashboard --browser',
+        ),
     ),
-)
-
-BROWSER = Services(
-    'test-browser',
-    'the pages in Horizon',
-    'BROWSER=tests/functional/test_dashboard.py',
-    'install --with dashboard --browser',
 )
 
 
@@ -185,14 +184,6 @@ def on_services(
     return ending
 
 
-def in_browser() -> Ending:
-    """Run the tests in a browser."""
-    ending = Ending()
-    if _is_installed(BROWSER, _install(BROWSER), ending):
-        ending.add(_run(*_MAKE, BROWSER.target, BROWSER.selection, *RETRY))
-    return ending
-
-
 def _install(services: Services) -> subprocess.CompletedProcess[str]:
     # Not by make, which has one exit code for whatever goes wrong.
     minicloud = os.environ.get('MINICLOUD', 'contrib/minicloud/minicloud')
@@ -218,7 +209,7 @@ def _is_installed(
     return False
 
 
-_MAKE, _BROWSER = ('make', '--no-print-directory'), 'install-browser'
+_MAKE = ('make', '--no-print-directory')
 
 
 def _run(
@@ -249,7 +240,6 @@ def run(versions: Sequence[str]) -> int:
         }
         others = [
             executor.submit(older, versions, nice=NICE),
-            executor.submit(in_browser),
             *(
                 executor.submit(on_services, each, installations)
                 for each in LANES
@@ -297,7 +287,9 @@ def main(arguments: Sequence[str]) -> int:
         return run(versions)
     if verb == 'prepare':
         with futures.ThreadPoolExecutor() as executor:
-            executor.submit(_run, 'nice', '-n', str(LAST), *_MAKE, _BROWSER)
+            executor.submit(
+                _run, 'nice', '-n', str(LAST), *_MAKE, 'install-browser'
+            )
             older(versions, nice=LAST, options='--notest')
         return 0
     (log,) = rest
