@@ -240,6 +240,8 @@ def _note_signature(resource_signal: _Function) -> _Function:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
+        if resource_name == run_fleet.RESOURCE:
+            return triggering.answer(service, cnxt, stack_identity, details)
         signature = presigned.checked(cnxt.aws_creds)
         # It tells by itself for which member of a group a signal is.
         if signature is not None and histories.take_of_member(
@@ -257,7 +259,7 @@ def _note_signature(resource_signal: _Function) -> _Function:
             **kwargs,
         )
 
-    return triggering.answered(signal)
+    return signal
 
 
 def _let_replaced_read(authorize: _Function) -> _Function:

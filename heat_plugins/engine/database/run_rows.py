@@ -116,7 +116,7 @@ _CHANGE = (
 def _in_database(
     method: abc.Callable[_Given, _Result],
 ) -> abc.Callable[_Given, _Result]:
-    """Retry a transaction that is cut off, and say what another error means.
+    """Retry a transaction that is cut off, and translate other errors.
 
     Messages of the database quote inputs and outputs.
     """
@@ -725,7 +725,7 @@ def _with_targets(
 
 
 def _bare_order(row: Any) -> run_records.RunOrder:
-    """Return an order without targets, and without what is encrypted.
+    """Return an order without targets and without its encrypted part.
 
     Columns to search by are escaped and cut, so what its head says counts.
     """
@@ -756,7 +756,7 @@ def _order(row: Any) -> tuple[run_records.RunOrder, str]:
 
 
 def _record_tick(session: Any, tick: run_store.Tick) -> None:
-    """Write the record of a schedule whose time has a run.
+    """Write the record of a schedule as its run is created.
 
     :raises run_store.Stale: another process has changed it.
     """
@@ -882,7 +882,7 @@ def _live_counts(
 
 
 def _repeated(session: Any, run_id: str, step_id: str) -> run_store.StoredRun:
-    """Return a run whose last step is the one to do.
+    """Return a run if its last step is this one.
 
     :raises run_store.Stale: it is another.
     """
@@ -966,7 +966,7 @@ def _change(
     key: str | None,
     signature: str | None,
 ) -> dict[str, Any]:
-    """Return what `_CHANGE` writes into a row.
+    """Return the values that `_CHANGE` writes into a row.
 
     :param key: the live key, while the attempt is in progress.
     """
@@ -1001,7 +1001,7 @@ def _answer(
     run_id: str,
     outcomes: abc.Mapping[run_store.TargetKey, run_records.Attempt],
 ) -> dict[run_store.TargetKey, run_records.Attempt]:
-    """Store what servers say of targets of a run; return what counts."""
+    """Store the answers of servers of a run; return those that count."""
     limit = cfg.CONF.heat_plugins.run_output_limit
     numbers = {key.number for key in outcomes}
     # SQLite refuses a write after a read if another process has written.

@@ -213,7 +213,7 @@ def revision() -> str:
 
 
 def upgrade(engine: sqlalchemy.Engine) -> None:
-    """Make the tables, or add what they lack.
+    """Make or upgrade the tables.
 
     Several processes may do so at once: those that fail find it done.
     """
@@ -330,7 +330,7 @@ class FormerRuns:
 
 
 def read(context: heat_types.Context, *, has_tables: bool) -> FormerRuns:
-    """Return what a former release has left.
+    """Return the leftovers of a former release.
 
     :param has_tables: whether the tables of runs are there, which name the
         deployments of this release.

@@ -73,7 +73,7 @@ def wake(changed: int | str) -> None:
 
 
 def take_changed() -> abc.Iterator[int | str]:
-    """Yield what has changed in this process, once."""
+    """Yield each schedule and run that has changed in this process, once."""
     woken.clear()
     while _changed:
         yield _changed.pop()
@@ -159,7 +159,7 @@ def change(
 
 
 def count(before: _Kept, after: _Kept) -> None:
-    """Count what a change that is recorded has made of ticks, for metrics."""
+    """Count the ticks that a recorded change has settled, for metrics."""
     former, record = before.record, after.record
     if record.created and not former.created:
         is_late = former.acted > before.start + _LATE
@@ -174,7 +174,7 @@ def add_event(
     why: str,
     kind: heat_values.EventKind = heat_values.EventKind.NOT_TRIGGERED,
 ) -> None:
-    """Write an event of what a schedule has not done, without its stack.
+    """Write an event of a failure of a schedule, without its stack.
 
     :param why: safe to show.
     """

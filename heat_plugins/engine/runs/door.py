@@ -93,7 +93,7 @@ class Door:
     def take(
         self, context: heat_types.Context, order: object, engine_id: str
     ) -> _Answer:
-        """Follow an order; return the run, or what a dry run would start on.
+        """Follow an order; return the run, or the targets of a dry run.
 
         :raises errors.Error: nothing was changed, except that after
             `errors.Unavailable` it may have been.
@@ -238,7 +238,7 @@ class Door:
     def _actions(
         self, context: heat_types.Context, stack: str, wanted: ordering.Query
     ) -> list[_Answer]:
-        """Return what can run on the deployments of a stack."""
+        """Return the actions that the deployments of a stack offer."""
         chooser = selecting.Chooser(stack_reading.ProjectStacks(context))
         resources = () if wanted.resource is None else (wanted.resource,)
         try:
@@ -324,20 +324,14 @@ class Door:
             _target(run, n, wanted.outputs) for n in chosen[: wanted.limit]
         )
         if len(page) <= _EXPLAINED:
-            for each in page:
-                self._explain(project_id, run, each['output_values'])
+            for values in (each['output_values'] for each in page):
+                if values['state'] == _State.WAITING:
+                    self._add_busy(project_id, run, values)
+                if values['state'] == _State.RUNNING:
+                    told = self._progress(project_id, run, values['number'])
+                    values['progress'], values['message'] = told
         following = next(iter(chosen[len(page) :]), None)
         return [self._door(following), self._shown(found), *page]
-
-    def _explain(
-        self, project_id: str, run: run_records.RunRecord, values: _Answer
-    ) -> None:
-        """Add what the server of a target does to what is shown of it."""
-        if values['state'] == _State.WAITING:
-            self._add_busy(project_id, run, values)
-        if values['state'] == _State.RUNNING:
-            told = self._progress(project_id, run, values['number'])
-            values['progress'], values['message'] = told
 
     def _add_busy(
         self, project_id: str, run: run_records.RunRecord, values: _Answer
@@ -352,7 +346,7 @@ class Door:
     def _progress(
         self, project_id: str, run: run_records.RunRecord, number: int
     ) -> tuple[float | None, str | None]:
-        """Return what a server reports; nothing if the store is slow."""
+        """Return the progress of a server; nothing if the store is slow."""
         found: list[tuple[float | None, str | None]] = []
 
         def read() -> None:
@@ -592,7 +586,7 @@ def _config(
 
 
 def _check_ways(context: heat_types.Context, wanted: ordering.Start) -> None:
-    """Check that servers can send what is wanted.
+    """Check that servers can send results and live output.
 
     :raises errors.Refused: they cannot.
     """
@@ -626,7 +620,7 @@ def _notice(
 def _answer(
     thing_id: str, action: str, status: str, values: _Answer
 ) -> _Answer:
-    """Return what clients of Heat read of a deployment."""
+    """Return a run or target in the form of a deployment of Heat's API."""
     return {
         'id': thing_id,
         'server_id': ordering.SERVER,
@@ -662,7 +656,7 @@ def _page(answers: abc.Iterable[_Answer]) -> list[_Answer]:
 
 
 def _dry(chosen: selecting.Chosen) -> _Answer:
-    """Return the targets, and what is left out and why, as far as it fits."""
+    """Return the targets and those left out with reasons, up to a page."""
     rows = chosen.rows()
     page = _page(rows)
     return {

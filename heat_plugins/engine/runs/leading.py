@@ -65,12 +65,11 @@ class _Led:
 
     :ivar stored: as it was read or written last; None if it must be read.
     :ivar due: when to continue, by the monotonic clock.
-    :ivar told: the targets and attempts whose servers know what they have.
     :ivar fresh: what servers were given and not told, without scripts.
     :ivar is_giving: whether the next step gives more servers something.
     :ivar untold: the servers from which something was taken.
     :ivar unstopped: the targets whose servers could not be told to stop.
-    :ivar known: what servers were given, by attempt, to read their results.
+    :ivar known: what servers were told, by attempt, to read their results.
     :ivar failing: since when targets could not be prepared.
     """
 
@@ -83,7 +82,6 @@ class _Led:
     next_late: float = 0.0
     late_pause: float = _LATE
     failures: int = 0
-    told: set[run_store.TargetKey] = dataclasses.field(default_factory=set)
     fresh: dict[int, deliveries.Delivery] = dataclasses.field(
         default_factory=dict
     )
@@ -178,7 +176,7 @@ class Leader:
             self._woken.wait(pause)
 
     def turn(self) -> float | None:
-        """Begin what is due; return the seconds until something may be.
+        """Begin due steps and polls; return the seconds until the next.
 
         None if this engine leads no run.
         """
@@ -243,7 +241,7 @@ class Leader:
     # A step
 
     def _go_on(self, led: _Led) -> None:
-        """Do what is due for a run."""
+        """Take all due steps of a run."""
         led.due = math.inf
         try:
             while stored := self._load(led):
@@ -331,12 +329,12 @@ class Leader:
             for n in run.live
             if run.attempts[n].row_id is not None
         }
-        new = [n for n, key in given.items() if key not in led.told]
+        new = [n for n, key in given.items() if key not in led.known]
         members = run.order.members
         server_ids = led.untold | {members[n].server_id for n in new}
         if not server_ids:
             return
-        made = {n: led.fresh[n] for n in new if n in led.fresh}
+        made = dict(led.fresh)
         if missing := [n for n in new if n not in made]:
             made |= self._servers.given(project_id, run, missing)
         self._servers.tell(project_id, members[0].stack_id, server_ids)
@@ -347,7 +345,6 @@ class Leader:
             if n not in made:
                 lost[key] = stepping.Answer(lost=run_fleet.CHANGED)
                 continue
-            led.told.add(key)
             led.known[key] = made[n]
             self._stack(stored, n).add(key, made[n])
         self.settle(lost)
@@ -473,7 +470,7 @@ class Leader:
     def _gone(
         self, led: _Led, stored: run_store.StoredRun
     ) -> dict[int, dict[str, object]]:
-        """Return what changes of targets that cannot go on, by number."""
+        """Return the changes of targets that cannot continue, by number."""
         run, now = stored.run, int(self._clock())
         members = [*run.live, *run.pending]
         if stored.unreadable:
@@ -551,7 +548,7 @@ class Leader:
         stored: run_store.StoredRun,
         members: abc.Iterable[int],
     ) -> None:
-        """Tell servers to stop what is, or is about to be, taken from them."""
+        """Tell servers to stop attempts that are withdrawn from them."""
         members = [*members]
 
         def stop(n: int) -> bool:
@@ -576,7 +573,7 @@ class Leader:
     def _prepare(
         self, led: _Led, stored: run_store.StoredRun, step: deciding.Step
     ) -> tuple[float, stepping.Prepared]:
-        """Return how many targets have room, and what those are given."""
+        """Return how many targets have room, and their deliveries."""
         if not step.start:
             return math.inf, {}
         room = self._servers.room(stored.project_id)
@@ -602,7 +599,7 @@ class Leader:
     def settle(
         self, answers: abc.Mapping[run_store.TargetKey, stepping.Answer]
     ) -> abc.Collection[run_store.TargetKey]:
-        """Store what servers have answered; return what of it counts."""
+        """Store the answers of servers; return those that count."""
         if not answers:
             return ()
         run_ids = sorted({key.run_id for key in answers})

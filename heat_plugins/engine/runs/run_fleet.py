@@ -249,7 +249,7 @@ class StackRuns:
                 raise errors.Refused(f'{exc}. {refused}') from exc
 
     def add(self, key: Key, delivery: deliveries.Delivery) -> None:
-        """Wait for what a server was given."""
+        """Wait for the answer to a delivery."""
         self._wanted[key] = delivery
         self.due = 0.0
 
@@ -265,7 +265,7 @@ class StackRuns:
         *,
         reports: bool,
     ) -> stepping.Answer | None:
-        """Return what the server of an attempt has sent past the last poll.
+        """Return the result of an attempt that came after the last poll.
 
         :param expected: what it sends.
         :param reports: whether a report counts, too.
@@ -282,7 +282,7 @@ class StackRuns:
         return None
 
     def discard_all(self, key: Key) -> None:
-        """Delete what the server of an attempt has sent, before long."""
+        """Delete the objects of an attempt, before long."""
         objects = self.objects(key)
         self.discard([objects.result, objects.report, objects.control])
 
@@ -294,7 +294,7 @@ class StackRuns:
         self.objects(key).request_stop(_STOP_SECONDS)
 
     def poll(self) -> None:
-        """Take what has come.
+        """Take the results that have come.
 
         :raises errors.ServiceError: what keeps it from that.
         """
@@ -319,7 +319,7 @@ class StackRuns:
                 hub.tidy()
 
     def _waiting(self, hub: hubs.Hub) -> waits.Waits:
-        """Return what waits for just what is wanted."""
+        """Let the waits be those for the wanted deliveries; return them."""
         if not self._waits:
             self._waits = waits.Waits(self, hub.watcher, self._note_end)
         wanted = dict(self._wanted)
@@ -350,7 +350,7 @@ class StackRuns:
         return self._waits
 
     def _check_keys(self, hub: hubs.Hub) -> None:
-        """End attempts whose servers have URLs that a former key has signed.
+        """End attempts with URLs that a former key has signed.
 
         What they have sent before counts.
         """
@@ -501,44 +501,46 @@ def cfn_inputs(
 
 
 def _key_pair(stack: Any, server: heat_values.Server) -> abc.Sequence[str]:
-    """Return the access key and the secret key of the user of a server."""
+    """Return the access key and the secret key of the user of a server.
+
+    Keystone makes them where Heat has not.
+    """
     for each in server.resources:
         kept = resources.secrets(stack.context, each.number)
         if _ACCESS in kept and _SECRET in kept:
             return kept[_ACCESS], kept[_SECRET]
         if _OURS in kept:
-            pair: list[str] = json.loads(kept[_OURS])
-            return pair
-        if _USER in kept:
-            return _new_pair(stack, each.number, kept[_USER])
+            return [*map(str, json.loads(kept[_OURS]))]
+        if _USER not in kept:
+            continue
+        keystone = stack.clients.client('keystone')
+        try:
+            made = keystone.create_stack_domain_user_keypair(
+                user_id=kept[_USER], project_id=stack.stack_user_project_id
+            )
+        except (
+            ks_exceptions.ConnectionError,
+            ks_exceptions.HttpServerError,
+        ) as exc:
+            raise errors.Unavailable(
+                f'Keystone does not answer: {type(exc).__name__}'
+            ) from exc
+        except ks_exceptions.ClientException as exc:
+            raise errors.Refused(
+                'Keystone makes no key pair for a server: '
+                f'{type(exc).__name__}'
+            ) from exc
+        pair = made.access, made.secret
+        # If two engines do so at once, both pairs work, and one is kept.
+        resources.keep_secret(
+            stack.context, each.number, _OURS, json.dumps(pair)
+        )
+        return pair
     raise errors.Refused(
         f'Server {server.id} cannot send the results of runs without an '
         'object store, as Heat has made no user for it: set its '
         'software_config_transport to POLL_SERVER_CFN'
     )
-
-
-def _new_pair(stack: Any, number: int, user_id: str) -> abc.Sequence[str]:
-    """Make a key pair for the user of a server.
-
-    If two engines do so at once, both pairs work, and one of them is kept.
-    """
-    keystone = stack.clients.client('keystone')
-    try:
-        made = keystone.create_stack_domain_user_keypair(
-            user_id=user_id, project_id=stack.stack_user_project_id
-        )
-    except (ks_exceptions.ConnectionError, ks_exceptions.HttpServerError) as e:
-        raise errors.Unavailable(
-            f'Keystone does not answer: {type(e).__name__}'
-        ) from e
-    except ks_exceptions.ClientException as exc:
-        raise errors.Refused(
-            f'Keystone makes no key pair for a server: {type(exc).__name__}'
-        ) from exc
-    pair = made.access, made.secret
-    resources.keep_secret(stack.context, number, _OURS, json.dumps(pair))
-    return pair
 
 
 class RunServers:
@@ -571,7 +573,7 @@ class RunServers:
         run: run_records.RunRecord,
         members: abc.Sequence[int],
     ) -> dict[int, deliveries.Delivery | errors.Error]:
-        """Return what servers are given, or why they are given nothing.
+        """Return the deliveries of members, or the errors that prevent them.
 
         :param run: with the attempts that begin.
         :raises errors.Unavailable: the database does not answer.
@@ -626,7 +628,7 @@ class RunServers:
         run: run_records.RunRecord,
         members: abc.Collection[int],
     ) -> dict[int, deliveries.Delivery]:
-        """Read what servers were given; what is gone is left out."""
+        """Read the deliveries of members; those that are gone are left out."""
         row_ids = {n: str(run.attempts[n].row_id) for n in members}
         with deployment_rows.guarded(everything=True):
             found = rows.visible(project_context(project_id), row_ids.values())
@@ -645,7 +647,7 @@ class RunServers:
     def tell(
         self, project_id: str, stack_id: str, server_ids: abc.Collection[str]
     ) -> None:
-        """Tell servers what they must run.
+        """Update the metadata of servers.
 
         :param stack_id: whose stored credentials serve.
         :raises errors.Unavailable: the database does not answer.
@@ -732,7 +734,11 @@ def existing(
         found = resources.find_all(context, others)
     return {
         *known,
-        *(each for each, stand in found.items() if _staying(stand)),
+        *(
+            each
+            for each, stand in found.items()
+            if not all(place.is_going for place in stand.resources)
+        ),
     }
 
 
@@ -741,7 +747,7 @@ def finder(
     order: run_records.RunOrder,
     members: abc.Sequence[int],
 ) -> abc.Callable[[int], targets.Target]:
-    """Return what finds members as targets; it may raise `errors.Error`."""
+    """Return a function that finds members; it may raise `errors.Error`."""
     heat = stack_reading.OwnHeat(context)
     chosen = [order.members[n] for n in members]
     given: abc.Mapping[str, heat_values.DeploymentRow] = {}
@@ -785,7 +791,7 @@ def withdrawn(
     members: abc.Sequence[run_records.RunTarget],
     wanted: ordering.Start,
 ) -> _Derived:
-    """Return members whose deployments were withdrawn as targets.
+    """Return members with a withdrawn deployment as targets.
 
     One is left out if Heat no longer has its resource.
     """
@@ -864,43 +870,23 @@ def _derived(
     """Return a withdrawn deployment, or why it does not take an action now."""
     try:
         with stack_reading.translated(f'read resource {member.resource}'):
-            for place in _staying(known):
+            for place in known.resources:
                 # Other stacks may have resources of that ID as well.
-                if place.root_stack_id != member.stack_id:
+                if place.is_going or place.root_stack_id != member.stack_id:
                     continue
-                target = _offered(load(place.stack_id), place, wanted)
-                if target is not None and (
-                    target.deployment_id,
-                    target.server_id,
-                ) == (member.deployment_id, member.server_id):
+                resource = load(place.stack_id).get(place.name)
+                if not hasattr(resource, 'run_target'):
+                    continue
+                if resource.status == resource.IN_PROGRESS:
+                    raise errors.Unavailable(
+                        f'{resource.name} is {resource.action}_IN_PROGRESS'
+                    )
+                target: targets.Target = resource.run_target(wanted)
+                if (target.deployment_id, target.server_id) == (
+                    member.deployment_id,
+                    member.server_id,
+                ):
                     return target
     except errors.Error as exc:
         return exc
     return None
-
-
-def _offered(
-    stack: Any,
-    place: heat_values.ServerResource,
-    wanted: ordering.Start,
-) -> targets.Target | None:
-    """Return the deployment in a place; None if there is another type.
-
-    :raises errors.Unavailable: Heat changes it just now.
-    """
-    resource = stack.get(place.name)
-    if not hasattr(resource, 'run_target'):
-        return None
-    if resource.status == resource.IN_PROGRESS:
-        raise errors.Unavailable(
-            f'{resource.name} is {resource.action}_{resource.status}'
-        )
-    target: targets.Target = resource.run_target(wanted)
-    return target
-
-
-def _staying(
-    found: heat_values.Server,
-) -> list[heat_values.ServerResource]:
-    """Return the resources of a physical ID that Heat does not delete."""
-    return [each for each in found.resources if not each.is_deleting]

@@ -7,6 +7,7 @@ of the threads.
 """
 
 from collections import abc
+import contextlib
 import functools
 import time
 from typing import Any, TypeAlias
@@ -52,16 +53,14 @@ _Look: TypeAlias = abc.Callable[[leading.Leader, run_store.RunStore], None]
 def begin(
     look: _Look, sleep: abc.Callable[[float], None] = time.sleep
 ) -> abc.Callable[[], None]:
-    """Return what does something for a leader, once there are tables of runs.
+    """Return a scan for the leader, once there are tables of runs.
 
     A warning of `run_tables` says where they are missing.
     """
     while True:
-        try:
+        with contextlib.suppress(Exception):
             if run_tables.is_ready(db_api.get_engine()):
                 break
-        except Exception as exc:
-            LOG.debug('Cannot look for the tables: %s', foreign.brief(exc))
         sleep(RESCUE)
 
     def look_once() -> None:
@@ -129,7 +128,7 @@ def tell(
     store: run_store.RunStore,
     clock: abc.Callable[[], float] = time.time,
 ) -> None:
-    """Tell webhooks what is due, each run in a thread."""
+    """Send the due notices, those of each run in a thread."""
     due = store.with_notices(leader.engine_id, clock(), _MOST)
     for run_id, project_id in due.items():
         if PLACES.take(run_id, project_id):
@@ -180,20 +179,16 @@ def _tell(
     why = why_not(
         lambda: send(notice, where, lambda: after, clock(), **receiver)
     )
-    for left in reversed(range(_TRIES)):
+    for _ in range(_TRIES):
         told = telling.told(stored.run, notice, why, clock())
         if told == stored.run:
             return
-        try:
+        with contextlib.suppress(run_store.Stale):
             store.step(stored, told, str(uuid.uuid4()))
-        except run_store.Stale:
-            if not left:
-                raise
-            stored = store.load(run_id)
-            continue
-        if why:
-            log_given_up(f'run {run_id}', notice.event, why)
-        return
+            if why:
+                log_given_up(f'run {run_id}', notice.event, why)
+            return
+        stored = store.load(run_id)
 
 
 def send(

@@ -86,7 +86,8 @@ _NOT_LOGGED = (
 )
 
 
-_PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
+#: The threads that start and cancel runs.
+PLACES = process.Places(_MOST, _MOST_OF_PROJECT)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,7 +123,7 @@ _Job: TypeAlias = tuple[_Step, _Row, _Kept]
 
 
 class _Stack:
-    """A stack whose schedules have something due.
+    """A stack with schedules that are due.
 
     :raises errors.Denied: it cannot be loaded.
     """
@@ -175,7 +176,7 @@ class _Stack:
     def choose(
         self, row: _Row, run_id: str
     ) -> tuple[ordering.Start, selecting.Chosen]:
-        """Return what a tick of a schedule runs now, and where.
+        """Return the order of a tick of a schedule, and its targets.
 
         :raises errors.Error: it can run nothing.
         """
@@ -203,7 +204,7 @@ class Keeper:
             schedule_rows.woken.wait(self.look())
 
     def look(self) -> float:
-        """Decide what is due; return the seconds until the next look."""
+        """Decide the due schedules; return the seconds until the next look."""
         for changed in schedule_rows.take_changed():
             numbers = [changed] if isinstance(changed, int) else []
             if not numbers:
@@ -249,14 +250,14 @@ class Keeper:
             for stack_id, theirs in jobs.items():
                 if theirs:
                     name = f'schedules of stack {stack_id}'
-                    _PLACES.run(stack_id, name, self._perform, theirs)
+                    PLACES.run(stack_id, name, self._perform, theirs)
                 else:
-                    _PLACES.leave(stack_id)
+                    PLACES.leave(stack_id)
         times = [self._next_scan, *(k.until for k in self._known.values())]
         return max(_LEAST, min(times) - self._clock())
 
     def _rows(self, now: float) -> list[_Row]:
-        """Read what is due, or now and then all schedules."""
+        """Read the due schedules, or now and then all."""
         wanted = {n for n, each in self._known.items() if each.until <= now}
         is_scan = not 0 < self._next_scan - now <= _LONGEST
         if is_scan:
@@ -304,7 +305,7 @@ class Keeper:
     def _try_to_follow(
         self, decided: _Decided, jobs: dict[str, list[_Job]], now: float
     ) -> None:
-        """Record what is decided; a failure must stop no other."""
+        """Record a decision; a failure must stop no other schedule."""
         row = decided.row
         try:
             self._follow(decided, jobs, int(now))
@@ -329,7 +330,7 @@ class Keeper:
     def _follow(
         self, decided: _Decided, jobs: dict[str, list[_Job]], now: int
     ) -> None:
-        """Record what is decided, and note what to do if no other does.
+        """Record a decision, and add its job unless another engine does.
 
         :param jobs: by stack; one that is there has a place.
         """
@@ -341,7 +342,7 @@ class Keeper:
         poll = _between(*_POLLS)
         step, until = schedule_deciding.needed(after, decision, now, poll)
         if step is not None and row.stack_id not in jobs:
-            if _PLACES.take(row.stack_id, row.project_id):
+            if PLACES.take(row.stack_id, row.project_id):
                 jobs[row.stack_id] = []
             else:
                 step, until = None, now + _between(*_NO_PLACE)
@@ -381,7 +382,7 @@ class Keeper:
     def _next_notice(
         self, row: _Row, kept: _Kept, now: int
     ) -> tuple[notifying.Notice | None, _Kept, float]:
-        """Return what to tell now, what to record before, and when again."""
+        """Return the notice to send, the new record, and the next time."""
         notice = kept.book.due(now)
         if notice is None:
             return None, kept, kept.notice_time
@@ -391,7 +392,7 @@ class Keeper:
         return notice, kept, kept.notice_time
 
     def _perform(self, jobs: abc.Sequence[_Job]) -> None:
-        """Do what is due in a stack; a failure must stop no other."""
+        """Do the due jobs of a stack; a failure must stop no other."""
         stack = _Stack(jobs[0][1])
         steps: dict[_Step, abc.Callable[[_Row, _Kept, _Stack], None]] = {
             _Step.START: self._start,
@@ -550,12 +551,6 @@ def _tell(row: _Row, ticks: abc.Iterable[int], why: str) -> None:
 def _log(decided: _Decided) -> None:
     row, decision = decided.row, decided.decision
     before, settled = decided.before.record, decided.settled.record
-    if decision.record.since < before.since:
-        LOG.warning(
-            'Schedule %(name)s of stack %(stack)s was decided by a clock that '
-            'was more than a day ahead; synchronize the clocks of the engines',
-            {'name': row.name, 'stack': row.stack_id},
-        )
     is_left = settled.running is None and not before.created
     if before.running and is_left and not decided.before.is_held:
         _tell(row, [before.running], settled.reason)
@@ -586,8 +581,7 @@ def _record_failure(
     step: _Step, row: _Row, kept: _Kept, exc: Exception
 ) -> None:
     # Others may quote secrets.
-    is_own_error = isinstance(exc, errors.Error)
-    shown = str(exc) if is_own_error else type(exc).__name__
+    shown = str(exc) if isinstance(exc, errors.Error) else type(exc).__name__
     reason = bounds.shortened(shown, bounds.PART)
     is_repeated = kept.with_record(reason=reason) == kept
     LOG.log(

@@ -62,7 +62,7 @@ def start(
     wanted: ordering.Start,
     members: abc.Collection[Any],
 ) -> str:
-    """Start a run; return what the event of the signal says.
+    """Start a run; return the text of the event of the signal.
 
     :param resource: what was signalled.
     :param members: the deployments to run the action on; those that refuse it
@@ -106,7 +106,7 @@ def start(
 def target(
     subject: run_room.Subject, wanted: ordering.Start
 ) -> targets.Target:
-    """Return a deployment as what a run is started on.
+    """Return a deployment as the target of a run.
 
     :raises errors.Refused: nothing can be started on it, or not that.
     """
@@ -165,7 +165,7 @@ def target(
 def latest(
     resource: heat_types.Resource, ids: abc.Collection[str]
 ) -> abc.Mapping[str, list[dict[str, Any]]] | None:
-    """Return what has become of the last runs of deployments, by ID.
+    """Return the states of the last runs of deployments, by ID.
 
     The newest come first. None if the database does not tell: that must not
     keep a stack from being shown or updated.
@@ -263,48 +263,18 @@ def _held_in(root_stack_id: str) -> abc.Mapping[str, abc.Set[str]]:
 # Answers of runs that servers send by way of heat-api-cfn
 
 
-def answered(
-    resource_signal: abc.Callable[..., Any],
-) -> abc.Callable[..., Any]:
-    """Let signals to `run_fleet.RESOURCE` be answers of runs.
-
-    heat-api-cfn has checked the signature of the URL, and hands it to the
-    engine. The target of a run that has it is settled before Heat loads any
-    stack.
-    """
-    answer = heat_context.request_context(_answer_run)
-
-    def take(
-        service: Any,
-        cnxt: heat_types.Context,
-        stack_identity: Any,
-        resource_name: str,
-        details: object,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
-        if resource_name != run_fleet.RESOURCE:
-            return resource_signal(
-                service,
-                cnxt,
-                stack_identity,
-                resource_name,
-                details,
-                *args,
-                **kwargs,
-            )
-        return answer(service, cnxt, stack_identity, details)
-
-    return take
-
-
 def _answer_run(
     service: Any,
     cnxt: heat_types.Context,
     stack_identity: abc.Mapping[str, Any],
     details: object,
 ) -> None:
-    """Take an answer; heat-api-cfn makes 400 or 500 of what this raises."""
+    """Take an answer by a signal to `run_fleet.RESOURCE`.
+
+    heat-api-cfn has checked the signature of the URL, and hands it to the
+    engine. The target of a run that has it is settled before Heat loads any
+    stack. heat-api-cfn makes 400 or 500 of the errors.
+    """
     try:
         refusal = take(presigned.checked(cnxt.aws_creds), details)
     except errors.Error as exc:
@@ -318,8 +288,11 @@ def _answer_run(
         )
 
 
+answer: abc.Callable[..., None] = heat_context.request_context(_answer_run)
+
+
 def take(signature: str | None, details: object) -> str | None:
-    """Take what a server has sent; return why that is refused, if so.
+    """Take the answer of a server; return the reason if it is refused.
 
     What comes too late, or twice, is ignored.
 
@@ -335,8 +308,8 @@ def take(signature: str | None, details: object) -> str | None:
     if not attempt.is_live:
         LOG.info('An answer for %s came after its end, and is ignored', label)
         return None
-    answer = _answer(found, details)
-    if answer is None or not leading.leader().take(found, answer):
+    taken = _answer(found, details)
+    if taken is None or not leading.leader().take(found, taken):
         LOG.info('An answer for %s no longer counts, and is ignored', label)
     return None
 
@@ -344,7 +317,7 @@ def take(signature: str | None, details: object) -> str | None:
 def _answer(
     found: run_store.Awaiting, details: dict[str, Any]
 ) -> stepping.Answer | None:
-    """Return what a server says; None if its deployment is no longer there."""
+    """Return the answer of a server; None if its deployment is gone."""
     attempt = found.run.attempts[0]
     if body.is_report(details):
         is_meant = body.is_for(details, str(attempt.config_id))

@@ -56,6 +56,7 @@ class World:
     :ivar slowness: the seconds that it takes to prepare something.
     :ivar outage: why nothing can be prepared.
     :ivar store_outage: why no object can be read.
+    :ivar servers: those of the last leader.
     :ivar tellings: how many servers were told at a time.
     :ivar calls: how many there were; before `crash_at` the engine dies.
     """
@@ -72,7 +73,7 @@ class World:
         self.outage = self.store_outage = None
         self.free, self.slowness = float('inf'), 0
         self.tellings, self.calls, self.crash_at = [], 0, None
-        self.leaders = []
+        self.leaders, self.servers = [], None
         self.unknown_hook = None
         self.targets, self.limits = targets, limits
 
@@ -133,10 +134,15 @@ class World:
 
     def leader(self, engine_id='engine', places=None, skew=0):
         """Return a leader; its clock is ahead by `skew` seconds."""
+
+        def servers(settle):
+            self.servers = Servers(self, settle, skew)
+            return self.servers
+
         made = leading.Leader(
             engine_id,
             Watched(self),
-            lambda settle: Servers(self, settle, skew),
+            servers,
             places=Places(1000, 1000) if places is None else places,
             clock=lambda: self.now + skew,
             monotonic=lambda: self.now,
@@ -203,6 +209,15 @@ class World:
         self.calls += 1
         if self.calls == self.crash_at:
             raise Crash
+
+
+def waiting(targets=3, **limits):
+    """Return a world whose servers have a run, and do not answer."""
+    world = World(targets, **limits)
+    world.answers = lambda server_id: None
+    world.start()
+    world.pass_time(3)
+    return world
 
 
 class Trouble(World):

@@ -49,6 +49,10 @@ class OrderTest(heat_door.DoorCase):
             run_id, phase=run_records.Phase.FAILED, ended_at=int(heat_door.NOW)
         )
 
+    def override(self, option, value, *group):
+        cfg.CONF.set_override(option, value, *group)
+        self.addCleanup(cfg.CONF.clear_override, option, *group)
+
     def control(self, run_id):
         return self.store.load(run_id).run.control
 
@@ -114,12 +118,7 @@ class OrderTest(heat_door.DoorCase):
         self.assertEqual('uptime', run.script)
 
     def test_secrets_are_in_no_answer(self):
-        cfg.CONF.set_override(
-            'notify_hosts', ['hooks.example.com'], 'heat_plugins'
-        )
-        self.addCleanup(
-            cfg.CONF.clear_override, 'notify_hosts', 'heat_plugins'
-        )
+        self.override('notify_hosts', ['hooks.example.com'], 'heat_plugins')
         script = {
             'config': f'login {SECRET}',
             'inputs': [{'name': 'password'}],
@@ -371,8 +370,7 @@ class OrderTest(heat_door.DoorCase):
 
     def test_a_run_that_cannot_be_decrypted_can_be_ended(self):
         self.start(run_id=FIRST, inputs={'level': 9})
-        cfg.CONF.set_override('auth_encryption_key', 'another' * 5)
-        self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
+        self.override('auth_encryption_key', 'another' * 5)
         self.assertIn('auth_encryption_key', self.runs.show(FIRST).reason)
         self.assertEqual([FIRST], [each.id for each in self.runs.list()])
         said = self.refusal(self.runs.pause, FIRST)
@@ -524,10 +522,7 @@ class OrderTest(heat_door.DoorCase):
                 self.refusal(other.start, 'BACKUP', **selected)
 
     def test_a_project_at_its_limit_starts_and_cancels(self):
-        cfg.CONF.set_override('max_software_deployments_per_tenant', 0)
-        self.addCleanup(
-            cfg.CONF.clear_override, 'max_software_deployments_per_tenant'
-        )
+        self.override('max_software_deployments_per_tenant', 0)
         run = self.start()
         self.assertEqual('cancelled', self.runs.cancel(run.id).state)
 

@@ -111,10 +111,8 @@ def test_whatever_the_database_does_each_server_runs_it_once(seed):
 
 
 def test_one_run_of_an_action_on_a_deployment_at_a_time():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    leader = world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2)
+    leader = world.leaders[0]
     world.start(OTHER, leader)
     world.pass_time(3)
     assert world.states(OTHER) == ['skipped'] * 2
@@ -124,10 +122,8 @@ def test_one_run_of_an_action_on_a_deployment_at_a_time():
 
 
 def test_a_run_that_was_skipped_everywhere_has_failed_and_can_be_retried():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    leader = world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2)
+    leader = world.leaders[0]
     world.start(OTHER, leader)
     world.finish(run_id=OTHER)
     control = world.run(OTHER).control
@@ -156,8 +152,7 @@ def test_nothing_is_given_after_the_cut_off_however_long_that_takes():
 def test_nothing_is_given_after_a_failure_that_comes_meanwhile():
     world = run_world.World(targets=3, max_concurrent=run_records.Share(2))
     leader = world.start()
-    servers = leader._servers
-    prepare = servers.prepare
+    prepare = world.servers.prepare
 
     def fail_meanwhile(project_id, run, members):
         made = prepare(project_id, run, members)
@@ -169,7 +164,7 @@ def test_nothing_is_given_after_a_failure_that_comes_meanwhile():
         lost='it is lost', state=run_records.State.FAILED
     )
     world.answers = lambda server_id: 0 if server_id == 'server-0' else None
-    servers.prepare = fail_meanwhile
+    world.servers.prepare = fail_meanwhile
     world.finish()
     assert world.states() == ['complete', 'failed', None]
 
@@ -184,10 +179,8 @@ def test_a_hook_that_servers_lack_is_named():
 
 
 def test_a_run_that_waits_for_another_starts_after_it():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    leader = world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2)
+    leader = world.leaders[0]
     world.limits = {'if_running': run_records.WAIT}
     world.start(OTHER, leader)
     world.pass_time(30)
@@ -225,10 +218,7 @@ def test_a_pause_by_another_engine_is_seen_within_a_second():
 
 
 def test_a_cancelled_run_stops_its_servers_and_notes_late_results():
-    world = run_world.World()
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting()
     names = {
         each.signalling.object_name for each in world.store.given.values()
     }
@@ -246,10 +236,7 @@ def test_a_cancelled_run_stops_its_servers_and_notes_late_results():
 
 
 def test_a_server_is_told_to_stop_as_soon_as_the_store_is_back():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2)
     world.store_outage = errors.Unavailable('503 of the store')
     world.ask(deciding.CANCEL)
     world.pass_time(5)
@@ -261,10 +248,7 @@ def test_a_server_is_told_to_stop_as_soon_as_the_store_is_back():
 
 
 def test_a_result_that_has_come_counts_when_its_time_is_over():
-    world = run_world.World(timeout=30)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(timeout=30)
     names = sorted(
         each.signalling.object_name for each in world.store.given.values()
     )
@@ -283,10 +267,7 @@ def test_a_result_that_has_come_counts_when_its_time_is_over():
 
 
 def test_a_result_that_no_listing_shows_counts_when_its_time_is_over():
-    world = run_world.World(targets=1, timeout=30)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=1, timeout=30)
     (given,) = world.store.given.values()
     world.send(given.signalling.object_name, 0)
     world.hidden[given.signalling.object_name] = float('inf')
@@ -297,10 +278,7 @@ def test_a_result_that_no_listing_shows_counts_when_its_time_is_over():
 
 
 def test_while_no_object_can_be_read_no_target_is_given_up():
-    world = run_world.World(targets=2, timeout=30)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2, timeout=30)
     first = next(iter(world.store.given.values()))
     world.store_outage = errors.Unavailable('503 of the store')
     world.pass_time(10)
@@ -312,10 +290,7 @@ def test_while_no_object_can_be_read_no_target_is_given_up():
     assert world.states() == ['complete', 'timed-out']
 
     # It is not waited for without an end, and a cancel does not wait.
-    world = run_world.World(targets=2, timeout=30)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2, timeout=30)
     world.store_outage = errors.Unavailable('503 of the store')
     world.ask(deciding.CANCEL_RUN, only=world.run().run_id(1))
     world.pass_time(3)
@@ -325,10 +300,8 @@ def test_while_no_object_can_be_read_no_target_is_given_up():
 
 
 def test_a_run_that_another_engine_has_ended_keeps_no_others_waiting():
-    world = run_world.World(targets=1)
-    world.answers = lambda server_id: None
-    suspended = world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=1)
+    suspended, stacks = world.leaders[0], world.servers.stacks
     world.take_over()
     world.ask(deciding.CANCEL)
     world.pass_time(200)
@@ -338,14 +311,11 @@ def test_a_run_that_another_engine_has_ended_keeps_no_others_waiting():
     world.answers = lambda server_id: 0
     world.finish(run_id=OTHER)
     world.pass_time(5)
-    assert all(each.is_idle for each in suspended._servers.stacks.values())
+    assert all(each.is_idle for each in stacks.values())
 
 
 def test_a_server_that_does_not_report_its_start_is_given_up():
-    world = run_world.World(delivery_timeout=20, timeout=300)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(delivery_timeout=20, timeout=300)
     names = sorted(
         each.signalling.object_name for each in world.store.given.values()
     )
@@ -402,10 +372,7 @@ def test_a_store_that_is_out_of_order_is_waited_for_and_then_given_up():
 
 
 def test_a_deleted_stack_ends_its_targets():
-    world = run_world.World(targets=4, max_concurrent=run_records.Share(2))
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=4, max_concurrent=run_records.Share(2))
     world.gone = dict.fromkeys(range(4), 'Stack s was deleted')
     world.pass_time(20)
     assert world.states() == ['cancelled'] * 4
@@ -415,10 +382,7 @@ def test_a_deleted_stack_ends_its_targets():
 
 
 def test_a_stack_that_is_deleted_after_its_leader_died_ends_its_targets():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2)
     world.leaders.clear()
     world.gone = dict.fromkeys(range(2), 'Stack s was deleted')
     # Heat deletes the deployment of the stack's own server.
@@ -431,14 +395,13 @@ def test_a_stack_that_is_deleted_after_its_leader_died_ends_its_targets():
     assert not any(world.metadata.values())
 
 
-def test_a_run_whose_order_cannot_be_read_fails_with_the_reason():
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
-    kept = world.store._runs[run_world.RUN]
-    kept.stored = dataclasses.replace(
-        kept.stored, unreadable='the key has changed'
+def test_a_run_whose_order_cannot_be_read_fails_with_the_reason(monkeypatch):
+    world = run_world.waiting(targets=2)
+    load, changed = world.store.load, {'unreadable': 'the key has changed'}
+    monkeypatch.setattr(
+        world.store,
+        'load',
+        lambda *args: dataclasses.replace(load(*args), **changed),
     )
     world.take_over()
     world.finish()
@@ -448,10 +411,8 @@ def test_a_run_whose_order_cannot_be_read_fails_with_the_reason():
 
 
 def test_a_leader_that_was_suspended_leaves_the_run_to_another():
-    world = run_world.World(targets=2, max_concurrent=run_records.Share(1))
-    world.answers = lambda server_id: None
-    suspended = world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2, max_concurrent=run_records.Share(1))
+    suspended = world.leaders[0]
     world.take_over()
     world.leaders.append(suspended)
     world.answers = lambda server_id: 0
@@ -463,10 +424,7 @@ def test_a_leader_that_was_suspended_leaves_the_run_to_another():
 
 
 def test_the_runs_of_a_dead_engine_are_resumed(monkeypatch):
-    world = run_world.World(targets=2)
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(3)
+    world = run_world.waiting(targets=2)
     world.leaders.clear()
     other = world.leader('other')
     dead = set()

@@ -2,6 +2,7 @@
 """Engines tell webhooks of schedules."""
 
 import contextlib
+import itertools
 import json
 import logging
 import pathlib
@@ -21,8 +22,8 @@ from heat_plugins import metrics
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
-from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.runs import telling
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
@@ -35,6 +36,8 @@ HOUR = keeping.HOUR
 URL = 'https://hooks.example.com/p4th?t0ken'
 SECRET = 'a s3cret of the team'
 NOTIFY = {'url': URL, 'secret': SECRET}
+
+_numbers = itertools.count()
 
 
 class NoticeCase(keeping.KeepingCase):
@@ -61,11 +64,9 @@ class NoticeCase(keeping.KeepingCase):
     def end(self, hours, fail=(), keeper=None):
         """Let a tick end, with failures on some servers."""
         keeper = keeper or self.keeper()
-        self.at(hours)
-        keeper.look()
+        self.at(hours, keeper)
         self.finish(*self.ids(hours), fail=fail)
-        self.now += 30
-        keeper.look()
+        self.after(30, keeper)
         keeper.look()
 
 
@@ -117,8 +118,7 @@ class TellingTest(NoticeCase):
         self.at(1)
         self.assertLess(keeper.look(), 60)
         keeper.look()
-        self.now += 601
-        keeper.look()
+        self.after(601, keeper)
         ((_, body),) = self.sent
         self.assertEqual('waiting', body['event'])
         self.assertEqual({'pending'}, {s['state'] for s in body['servers']})
@@ -132,8 +132,7 @@ class TellingTest(NoticeCase):
         (made,) = self.ids(1)
         self.finish(made, fail=[0])
         self.later = []
-        self.now += 30
-        keeper.look()
+        self.after(30, keeper)
         self.store.delete(self.made.tenant_id, made)
         for send in self.later:
             send()
@@ -151,8 +150,7 @@ class TellingTest(NoticeCase):
             self.now = base.NOW + HOUR + minute * 60
             keeper.look()
         self.assertEqual(['failure'] * 10, self.told())
-        self.at(2)
-        keeper.look()
+        self.at(2, keeper)
         self.assertEqual(self.ids(1, 2), self.runs())
         for minute in range(1, 9):
             self.now = base.NOW + 2 * HOUR + minute * 60
@@ -177,8 +175,7 @@ class TellingTest(NoticeCase):
         self.assertIn('failure: https://hooks.example.com is dead', event)
         self.refuses = None
         self.finish(*self.ids(2))
-        self.now += 60
-        keeper.look()
+        self.after(60, keeper)
         keeper.look()
         self.assertEqual('recovery', self.told()[-1])
         self.assertEqual('', self.get(self.made, 'notify_error'))
@@ -203,8 +200,7 @@ class TellingTest(NoticeCase):
         for do in others:
             do()
         self.patch(run_scans, 'PLACES', process.Places(32, 2))
-        self.now += HOUR
-        self.keeper().look()
+        self.after(HOUR, self.keeper())
         self.assertEqual(['failure'] * 2, self.told())
         self.refuses = errors.Unavailable('https://hooks.example.com is dead')
         stuck()
@@ -214,17 +210,15 @@ class TellingTest(NoticeCase):
 
     def test_the_action_is_the_one_that_is_stored(self):
         self.scheduled(notify=NOTIFY)
-        resource = schedule_keeping._Stack.resource
 
-        def changed(stack, row):
-            found = resource(stack, row)
+        def changed(*args):
+            stack = self.load_stack(*args)
             # As in the midst of an update.
-            found.properties = {'action': 'OTHER'}
-            return found
+            stack['nightly'].properties = {'action': 'OTHER'}
+            return stack
 
-        self.patch(schedule_keeping._Stack, 'resource', changed)
-        self.at(3.5)
-        self.keeper().look()
+        self.patch(run_fleet, 'load_stack', changed)
+        self.at(3.5, self.keeper())
         ((_, body),) = self.sent
         self.assertEqual('BACKUP', body['action'])
 
@@ -247,8 +241,7 @@ class TellingTest(NoticeCase):
         self.refuses = ValueError(f'{URL} {SECRET}')
         self.scheduled(notify=NOTIFY)
         self.end(1, fail=[0])
-        self.now += 3700
-        self.keeper().look()
+        self.after(3700, self.keeper())
         shown = self.get(self.made, 'show')
         self.assertEqual('https://hooks.example.com', shown['notify'])
         self.assertEqual('ValueError', shown['notify_error'])
@@ -291,8 +284,7 @@ class TellingTest(NoticeCase):
         successor = self.keeper()
         self.assertLessEqual(successor.look(), 30)
         self.assertEqual([], self.sent)
-        self.now += 31
-        successor.look()
+        self.after(31, successor)
         self.assertEqual(['failure'], self.told())
         self.keeper().look()
         self.assertEqual(['failure'], self.told())
@@ -309,8 +301,7 @@ class TellingTest(NoticeCase):
         given['notify'] = {**NOTIFY, 'secret': 'another s3cret of theirs'}
         self.heat.update(self.made, base.template(**given))
         self.refuses = None
-        self.now += 1
-        self.keeper().look()
+        self.after(1, self.keeper())
         self.assertEqual(['failure'] * 2, self.told())
         self.end(2)
         self.assertEqual(['failure'] * 2 + ['recovery'], self.told())
@@ -322,8 +313,7 @@ class TellingTest(NoticeCase):
         self.end(1, fail=[0])
         self.assertEqual([], self.sent)
         run_scans.PLACES.leave('a')
-        self.now += 7
-        self.keeper().look()
+        self.after(7, self.keeper())
         self.assertEqual(['failure'], self.told())
 
     def test_what_is_not_recorded_is_not_sent(self):
@@ -391,8 +381,7 @@ class ExampleTest(NoticeCase):
         self.end(1, fail=[0])
         process = self.received(port)
         keeper = self.keeper()
-        self.now += 31
-        keeper.look()
+        self.after(31, keeper)
         told = json.loads(process.stdout.readline())
         (made,) = self.ids(1)
         self.assertEqual(f'{made}.failure', told['id'])
@@ -404,8 +393,7 @@ class ExampleTest(NoticeCase):
         url = f'http://127.0.0.1:{port}/p4th'
         self.scheduled(notify={**NOTIFY, 'url': url})
         self.end(1, fail=[0])
-        self.now += 3700
-        self.keeper().look()
+        self.after(3700, self.keeper())
         self.assertEqual(
             'http://127.0.0.1 answers 403', self.get(self.made, 'notify_error')
         )
@@ -422,7 +410,7 @@ class PropertyTest(base.ScheduleCase):
 
     def refused_whole(self, said, given):
         content = base.template(notify=given)
-        stack = self.heat.stack(content, name=f's{next(base._numbers)}')
+        stack = self.heat.stack(content, name=f'n{next(_numbers)}')
         exc = self.assertRaises(
             exception.StackValidationFailed, stack.validate
         )
@@ -456,7 +444,7 @@ class PropertyTest(base.ScheduleCase):
             url = {'get_attr': ['value', 'value', 'url']}
             schedule = content['resources']['nightly']['properties']
             schedule['notify'] = {**NOTIFY, 'url': url}
-            stack = self.heat.stack(content, name=f's{next(base._numbers)}')
+            stack = self.heat.stack(content, name=f'n{next(_numbers)}')
             stack.validate()
             stack.store()
             stack.create()

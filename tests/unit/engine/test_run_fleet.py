@@ -54,6 +54,8 @@ class LeadingCase(heat_door.DoorCase):
             lambda stack: heat_fixture.new_context(),
         )
         self.store = run_rows.RunRows()
+        #: The seconds by which the clocks of leaders are ahead.
+        self.ahead = 0
         self.leader = self.lead(heat_door.ENGINE)
         door.install(
             door.Door(self.store, self.wake, progress=run_fleet.progress)
@@ -63,11 +65,16 @@ class LeadingCase(heat_door.DoorCase):
         self.leader.wake(run_id)
 
     def lead(self, engine_id):
+        def servers(settle):
+            self.run_servers = run_fleet.RunServers(settle)
+            return self.run_servers
+
         return leading.Leader(
             engine_id,
             self.store,
-            run_fleet.RunServers,
+            servers,
             places=run_world.Places(100, 100),
+            clock=lambda: time.time() + self.ahead,
             monotonic=lambda: self.now,
         )
 
@@ -76,6 +83,14 @@ class LeadingCase(heat_door.DoorCase):
             self.leader.turn()
             self.heat.meanwhile()
             self.leader.turn()
+
+    def waiting(self, *names, **order):
+        """Return a stack, and a run on its servers, which do not answer."""
+        stack = self.created(template(*names))
+        self.answer = None
+        run = self.runs.start('BACKUP', stacks=[stack.name], **order)
+        self.go_on(3)
+        return stack, run
 
     def targets(self, run_id):
         return self.runs.targets(run_id, outputs=True)
@@ -172,12 +187,7 @@ class RunTest(LeadingCase):
         self.assertEqual(200_000, stepping.log_limit(many))
 
     def test_a_stack_may_be_updated_while_targets_wait(self):
-        stack = self.created(template('a', 'b'))
-        self.answer = None
-        run = self.runs.start(
-            'BACKUP', stacks=[stack.name], limits={'max_concurrent': 1}
-        )
-        self.go_on(3)
+        stack, run = self.waiting('a', 'b', limits={'max_concurrent': 1})
         newer = template('a', 'b')
         newer['resources']['config']['properties']['configs'][1]['config'] = (
             'newer'
@@ -192,12 +202,7 @@ class RunTest(LeadingCase):
         self.assertIn('newer', repr(second))
 
     def test_a_deployment_that_leaves_the_stack_takes_its_target_along(self):
-        stack = self.created(template('a', 'b', 'c'))
-        self.answer = None
-        run = self.runs.start(
-            'BACKUP', stacks=[stack.name], limits={'max_concurrent': 2}
-        )
-        self.go_on(3)
+        stack, run = self.waiting('a', 'b', 'c', limits={'max_concurrent': 2})
         self.answer = {}
         self.update(stack, template('a'))
         self.go_on(30)
@@ -238,10 +243,7 @@ class RunTest(LeadingCase):
         self.assertEqual('complete', self.runs.show(run.id).state)
 
     def test_a_cancelled_run_is_stopped_and_what_comes_late_is_noted(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
+        _, run = self.waiting('a')
         self.runs.cancel(run.id)
         self.go_on(3)
         self.assertEqual('cancelled', self.runs.show(run.id).state)
@@ -283,10 +285,7 @@ class RunTest(LeadingCase):
         self.assertEqual([['complete']] * 2, [self.states(n) for n in ids])
 
     def test_a_server_reports_its_start(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
+        _, run = self.waiting('a')
         (config,) = self.backups()
         url = deployments.inputs(config)['deploy_progress_url']
         self.assertEqual(201, self.swift.put_signed(url, b'{}'))
@@ -311,7 +310,7 @@ class RunTest(LeadingCase):
         script = {'group': 'script', 'config': 'date'}
         first = self.runs.start('BACKUP', stacks=[stack.name])
         self.go_on(3)
-        self.leader._clock = lambda: time.time() + 5
+        self.ahead = 5
         second = self.runs.start(
             'DATE',
             stacks=[stack.name],
@@ -340,10 +339,7 @@ class RunTest(LeadingCase):
         self.assertNotIn('busy', target.reason)
 
     def test_a_deleted_stack_ends_its_runs(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
+        stack, run = self.waiting('a')
         self.answer = {}
         self.delete(stack)
         self.go_on(20)
@@ -351,10 +347,7 @@ class RunTest(LeadingCase):
         self.assertEqual([], self.rows_of_runs())
 
     def test_a_deployment_that_a_user_deletes_ends_its_target(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
+        _, run = self.waiting('a')
         (row,) = self.rows_of_runs()
         self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
         self.break_database(run_rows, '_answer', 1)
@@ -379,12 +372,7 @@ class RunTest(LeadingCase):
         self.assertEqual(['complete', 'waiting'], self.states(run.id))
 
     def test_inputs_are_masked_in_why_it_failed(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        run = self.runs.start(
-            'BACKUP', stacks=[stack.name], inputs={'token': 'hunter2-secret'}
-        )
-        self.go_on(3)
+        _, run = self.waiting('a', inputs={'token': 'hunter2-secret'})
         self.put_signals(
             {
                 'deploy_status_code': 1,
@@ -428,9 +416,8 @@ class RunTest(LeadingCase):
         self.assertTrue(target.outputs['deploy_stdout'].endswith('the end'))
         self.assertEqual({'deploy_stdout': len(text)}, dict(target.cut))
         key = run_store.TargetKey(run_id=run.id, number=0, attempt=1)
-        stacks = self.leader._servers
         project_id = self.heat.context.project_id
-        objects = stacks.of_stack(project_id, stack.id).objects(key)
+        objects = self.run_servers.of_stack(project_id, stack.id).objects(key)
         stored = self.store.load(run.id).run
         attempt = stored.attempts[0]
         whole = objects.outputs(attempt.outputs, attempt.cut)
@@ -494,10 +481,7 @@ class RunTest(LeadingCase):
 
     def test_a_changed_key_of_the_account_ends_what_waits(self):
         self.swift = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
-        stack = self.created(template('a', 'b'))
-        self.answer = None
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
+        _, run = self.waiting('a', 'b')
         first, second = self.backups()
         account = self.swift.account(deployments.PROJECT)
         self.send(first, {})

@@ -44,11 +44,7 @@ class BackfillTest(keeping.KeepingCase):
         self.assertEqual(600, order.limits.cut_off)
         self.end(keeper, -2, -1)
         self.assertEqual(self.ids(-2, -1), self.runs())
-        record = self.record()
-        self.assertEqual(
-            ((), 'complete', 0),
-            (record.backfill, record.outcome, record.missed),
-        )
+        self.assert_record(backfill=(), outcome='complete', missed=0)
 
     def test_what_has_run_is_left_out(self):
         self.scheduled(cron='0 6,7 * * *')
@@ -60,16 +56,12 @@ class BackfillTest(keeping.KeepingCase):
         for _ in range(4):
             keeper.look()
         self.assertEqual(self.ids(-2, -1), self.runs())
-        record = self.record()
-        self.assertEqual(
-            ((), None, last, 'complete', 0),
-            (
-                record.backfill,
-                record.running,
-                record.last,
-                record.outcome,
-                record.failures,
-            ),
+        self.assert_record(
+            backfill=(),
+            running=None,
+            last=last,
+            outcome='complete',
+            failures=0,
         )
 
     def test_it_stops_and_a_bad_range_is_refused(self):

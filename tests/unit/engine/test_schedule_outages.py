@@ -68,15 +68,13 @@ class OutageTest(keeping.KeepingCase):
         late = schedules.run_id(uuid, NOW + 60 * MINUTE)
         self.assertEqual([late], self.runs())
         # No engine names or starts anything again.
-        self.now += MINUTE
-        keeper.look()
+        self.after(MINUTE, keeper)
         self.keeper().look()
         self.assertEqual([late], self.runs())
         self.assertEqual(5, self.record().missed)
         # An event that cannot be written changes nothing.
         self.patch(schedule_rows, 'add_event', None)
-        self.now += 19 * MINUTE
-        keeper.look()
+        self.after(19 * MINUTE, keeper)
         self.assertEqual(6, self.record().missed)
 
     def test_a_deadlock_delays_a_schedule_by_seconds(self):
@@ -92,8 +90,7 @@ class OutageTest(keeping.KeepingCase):
         self.patch(schedule_rows, 'replace', lose)
         self.assertLessEqual(keeper.look(), 2)
         self.patch(schedule_rows, 'replace', replace)
-        self.now += 2
-        keeper.look()
+        self.after(2, keeper)
         self.assertEqual(self.ids(1), self.runs())
 
     def test_what_an_update_finds_missed_is_an_event(self):
@@ -121,8 +118,7 @@ class OutageTest(keeping.KeepingCase):
             self.lead('engine-2')
             successor = self.keeper()
             for _ in range(4):
-                self.now += MINUTE
-                successor.look()
+                self.after(MINUTE, successor)
             self.assertEqual(self.ids(1), self.runs(), kills)
             record = self.record()
             self.assertEqual((True, 0), (record.created, record.missed), kills)

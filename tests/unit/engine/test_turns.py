@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One does something after another, and nobody holds up the rest."""
+"""Threads take turns, and none holds up the rest for longer than its lease."""
 
 import contextlib
 import threading
@@ -10,7 +10,7 @@ from heat_plugins.engine import process
 
 
 class Changed(threading.Condition):
-    """Time passes only where somebody waits."""
+    """Time passes only where a thread waits."""
 
     now = 1000.0
     stops = False
@@ -35,20 +35,20 @@ class LeaseTest(testtools.TestCase):
             0.5, lambda: self.time.now, changed=self.time, **more
         )
 
-    def test_a_turn_that_nobody_else_wants_is_had_at_once(self):
+    def test_a_free_turn_is_had_at_once_also_after_a_failure(self):
         for _ in range(3):
-            with self.turns.turn():
-                pass
+            with contextlib.suppress(ZeroDivisionError), self.turns.turn():
+                _ = 1 / 0
         self.assertEqual(1000.0, self.time.now)
 
-    def test_who_takes_long_holds_up_the_next_for_its_lease(self):
+    def test_a_turn_holds_up_the_next_for_its_lease(self):
         with self.turns.turn():
             self.time.now += 0.2
             with self.turns.turn():
                 self.assertAlmostEqual(1000.5, self.time.now)
         self.assertEqual(0, len(self.turns))
 
-    def test_who_took_too_long_does_not_end_the_turn_of_another(self):
+    def test_a_turn_that_was_too_long_does_not_end_another(self):
         with contextlib.ExitStack() as slow:
             slow.enter_context(self.turns.turn())
             self.time.now += 1
@@ -65,19 +65,10 @@ class LeaseTest(testtools.TestCase):
             with self.turns.turn():
                 self.assertAlmostEqual(1000.2, self.time.now)
                 with self.turns.turn():
-                    # The first one's lease is over.
+                    # The first lease is over.
                     self.assertAlmostEqual(1000.5, self.time.now)
 
-    def test_one_that_fails_lets_the_next_one_go(self):
-        with (
-            testtools.ExpectedException(ZeroDivisionError),
-            self.turns.turn(),
-        ):
-            _ = 1 / 0
-        with self.turns.turn():
-            self.assertEqual(1000.0, self.time.now)
-
-    def test_one_that_is_stopped_while_it_waits_leaves_the_queue(self):
+    def test_a_thread_that_is_stopped_as_it_waits_leaves_the_queue(self):
         self.time.stops = True
         with self.turns.turn():
             with (
@@ -90,24 +81,22 @@ class LeaseTest(testtools.TestCase):
             pass
 
 
-class ThreadsTest(testtools.TestCase):
-    def test_they_go_one_after_another(self):
-        found = process.Turns(60)
-        busy, most = [], []
+def test_threads_go_one_after_another():
+    turns, busy, most = process.Turns(60), [], []
 
-        def go():
-            with found.turn():
-                busy.append(1)
-                most.append(len(busy))
-                busy.pop()
+    def go():
+        with turns.turn():
+            busy.append(1)
+            most.append(len(busy))
+            busy.pop()
 
-        with found.turn():
-            threads = [threading.Thread(target=go) for _ in range(50)]
-            for thread in threads:
-                thread.start()
-            while len(found) < 50:
-                pass
+    with turns.turn():
+        threads = [threading.Thread(target=go) for _ in range(50)]
         for thread in threads:
-            thread.join(30)
-        self.assertEqual([1] * 50, most)
-        self.assertTrue(found.is_idle)
+            thread.start()
+        while len(turns) < 50:
+            pass
+    for thread in threads:
+        thread.join(30)
+    assert most == [1] * 50
+    assert turns.is_idle
