@@ -737,7 +737,7 @@ def existing(
         *(
             each
             for each, stand in found.items()
-            if not all(place.is_going for place in stand.resources)
+            if not all(place.is_deleting for place in stand.resources)
         ),
     }
 
@@ -872,7 +872,7 @@ def _derived(
         with stack_reading.translated(f'read resource {member.resource}'):
             for place in known.resources:
                 # Other stacks may have resources of that ID as well.
-                if place.is_going or place.root_stack_id != member.stack_id:
+                if place.is_deleting or place.root_stack_id != member.stack_id:
                     continue
                 resource = load(place.stack_id).get(place.name)
                 if not hasattr(resource, 'run_target'):
