@@ -239,6 +239,11 @@ class Plan:
             f'{self.name}-server', stack=self.tier(), resource='server'
         )
 
+    def release(self) -> None:
+        """Delete the lock of a process that has died with it."""
+        place = f'/environments/plan-lock:{self.name}'
+        self._cloud.session().delete('workflowv2', place)
+
     def purge(self) -> None:
         """Delete its stack, and then the plan."""
         answer = self._heat()

@@ -4,6 +4,7 @@
 import pytest
 import yaml
 
+from tests.functional import base
 from tests.functional import flows
 from tests.functional import planning
 
@@ -154,3 +155,42 @@ def test_a_deployment_is_cancelled_where_it_stands(plans):
     plan('deploy', '--cancel')
     code, said = plan.fails('status', '--wait')
     assert (code, 'CREATE_FAILED' in said) == (3, True), said
+
+
+@pytest.mark.long
+def test_a_deployment_outlives_a_mistral_that_is_killed(cloud, plans, mistral):
+    plan = plans('lasting')
+    plan.make(planning.files(planning.tier()))
+    # A crash that meets a poll is noticed at the end of the step's time.
+    names = ('plan.deploy', 'plan.configure', 'heat_plugins.job')
+    namespace = mistral.hasten(*names, seconds=15)
+    execution_id = mistral.start('plan.deploy', namespace, plan=plan.name)
+    agent = plan.agent()
+    cloud.crash('mistral')
+    with agent:
+        base.until(
+            lambda: plan.stack()['stack_status'] == 'CREATE_COMPLETE', 90
+        )
+    cloud.start('mistral')
+    ended = mistral.end(execution_id)
+    assert ended['state'] == 'SUCCESS', str(ended)
+    assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
+
+
+@pytest.mark.long
+def test_a_command_that_is_killed_is_repeated(plans):
+    plan = plans('killed')
+    plan.make(planning.files(planning.tier()))
+
+    def has_stack():
+        place = f'/stacks/{plan.name}'
+        return plan.session().get('orchestration', place).ok
+
+    process = plan.begin('deploy')
+    base.until(has_stack, 120, 0.1)
+    process.kill()
+    process.communicate()
+    plan.release()
+    created = plan.stack()['id']
+    with plan.agent():
+        assert plan('deploy')['stack_id'] == created

@@ -237,6 +237,9 @@ class AnswerTest(Case):
             counts.of(metrics.STORE),
         )
 
+    def test_no_redirect_is_followed(self):
+        self.assertEqual(302, self.send('elsewhere').status)
+
     def test_headers_and_the_token_are_sent_where_there_is_need(self):
         self.send('hello', 'POST', headers={'x-container-meta-a': 'b'})
         self.assertEqual('b', self.header('x-container-meta-a'))

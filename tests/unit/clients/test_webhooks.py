@@ -417,3 +417,6 @@ class HostsTest(testtools.TestCase):
             webhooks.Webhook.parse('https://host/path'),
         )
         self.assertIn('does not permit', str(exc))
+
+    def test_nothing_is_permitted_by_default(self):
+        self.assertFalse(self.permits('https://hooks.example.com'))

@@ -175,6 +175,12 @@ class SeveralProcessesTest(testtools.TestCase):
                 label = f'{{{metric.label}="{value}"}}' if value else ''
                 self.assertIn(f'{name}{label}', shown)
 
+    def test_a_silent_client_holds_up_no_other(self):
+        self.worker(1)
+        self.shows(complete=1)
+        with socket.create_connection(('127.0.0.1', self.port)):
+            self.shows(complete=1)
+
     def test_one_warning_says_that_another_service_has_the_port(self):
         log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
         dead = pathlib.Path(self.folder, 'gauge_livesum_999999999.db')
