@@ -85,7 +85,11 @@ class Lease:
         # Before all that is judged: if it is still there at the end, no
         # process has dropped the lease meanwhile.
         first = self._holder(1)
-        epoch = 0 if first is None else self._last()
+        epoch = 0
+        if first is not None:
+            # The last one after the first, as far as many are read.
+            free = (n for n in range(1, _ASKED) if self._holder(n + 1) is None)
+            epoch = next(free, _ASKED)
         if epoch:
             # It may be dropped meanwhile, and then is free.
             with contextlib.suppress(errors.NoObject):
@@ -115,13 +119,6 @@ class Lease:
         if not late and self._holder(1) == self._first:
             for each in range(1, epoch + 1):
                 self._epochs.delete(name(each))
-
-    def _last(self) -> int:
-        """Return the last epoch after the first, as far as many are read."""
-        numbers = range(1, _ASKED)
-        return next(
-            (n for n in numbers if self._holder(n + 1) is None), _ASKED
-        )
 
     def _holder(self, epoch: int) -> str | None:
         """Return the holder of an epoch; None if it is not there."""

@@ -468,35 +468,14 @@ def _order(parsed_args: argparse.Namespace) -> dict[str, Any]:
         for name in run_records.LIMIT_NAMES
         if (value := getattr(parsed_args, name))
     }
-    notify = parsed_args.notify
-    return {
-        'action': parsed_args.action or '',
-        'stacks': parsed_args.stacks,
-        'tags': parsed_args.tags,
-        'resources': parsed_args.resources,
-        'metadata': {each.name: each.value for each in parsed_args.metadata},
-        'inputs': inputs,
-        'config': _config(parsed_args, inputs),
-        'config_id': parsed_args.config,
-        'limits': limits,
-        'log_limit': parsed_args.log_limit,
-        'notify': None if notify is None else common.read_map(notify),
-    }
-
-
-def _config(
-    parsed_args: argparse.Namespace, inputs: abc.Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Return a script of the user's own, which takes all inputs."""
-    group, outputs = parsed_args.group, parsed_args.outputs
+    group, outputs, text = parsed_args.group, parsed_args.outputs, None
     if parsed_args.command:
         text = f'#!/bin/sh\nexec {shlex.join(parsed_args.command)}\n'
         group, outputs = 'script', []
     elif parsed_args.config_file:
         text = common.read_text(parsed_args.config_file)
-    else:
-        return None
-    return {
+    # A script of the user's own takes all inputs.
+    config = {
         'config': text,
         'group': group,
         'inputs': [
@@ -509,4 +488,18 @@ def _config(
             for name, value in inputs.items()
         ],
         'outputs': [{'name': name, 'type': 'String'} for name in outputs],
+    }
+    notify = parsed_args.notify
+    return {
+        'action': parsed_args.action or '',
+        'stacks': parsed_args.stacks,
+        'tags': parsed_args.tags,
+        'resources': parsed_args.resources,
+        'metadata': {each.name: each.value for each in parsed_args.metadata},
+        'inputs': inputs,
+        'config': None if text is None else config,
+        'config_id': parsed_args.config,
+        'limits': limits,
+        'log_limit': parsed_args.log_limit,
+        'notify': None if notify is None else common.read_map(notify),
     }

@@ -97,7 +97,25 @@ class Chooser:
         chosen = matches.chosen
         if not chosen:
             action = wanted.action if config is None else None
-            self._refuse(wanted, action, matches, stacks)
+            offered = sorted(matches.offered)
+            if action and offered and action not in offered:
+                raise errors.NotFound(
+                    f'No deployment of {wanted.shown()} has an action '
+                    f'{bounds.shortened(action)}; there are: '
+                    f'{bounds.listed(offered)}'
+                    + bounds.did_you_mean(action, offered)
+                )
+            reason = ''
+            if matches.left_out:
+                first = matches.left_out[0]
+                place = f'{first["stack"]} {first["resource"]}'
+                reason = f': {place}: {first["reason"]}'
+            elif stacks and wanted.resources:
+                reason = f': {self._hint(action, stacks[0])}'
+            what = action or 'the script'
+            raise errors.NotFound(
+                f'There is no target for {what} in {wanted.shown()}{reason}'
+            )
         if len(chosen) > run_records.MOST:
             raise errors.Refused(
                 f'{len(chosen)} targets are more than a run may have '
@@ -238,38 +256,6 @@ class Chooser:
             return all(there.get(n) == value for n, value in wanted.items())
 
         return has
-
-    def _refuse(
-        self,
-        wanted: ordering.Wanted,
-        action: str | None,
-        matches: _Found,
-        stacks: abc.Sequence[heat_values.Stack],
-    ) -> None:
-        """Say why there is no target.
-
-        :param action: None for a config of the user's own.
-        """
-        offered = sorted(matches.offered)
-        if action and offered and action not in offered:
-            raise errors.NotFound(
-                f'No deployment of {wanted.shown()} has an action '
-                f'{bounds.shortened(action)}; there are: '
-                f'{bounds.listed(offered)}'
-                + bounds.did_you_mean(action, offered)
-            )
-        reason = ''
-        if matches.left_out:
-            first = matches.left_out[0]
-            reason = (
-                f': {first["stack"]} {first["resource"]}: {first["reason"]}'
-            )
-        elif stacks and wanted.resources:
-            reason = f': {self._hint(action, stacks[0])}'
-        what = action or 'the script'
-        raise errors.NotFound(
-            f'There is no target for {what} in {wanted.shown()}{reason}'
-        )
 
     def _hint(self, action: str | None, stack: heat_values.Stack) -> str:
         """Say which resources may be named."""

@@ -452,7 +452,15 @@ def converted(value: Any, kind: str) -> Any:
     if value is None:
         raise ValueError
     if kind == 'Number':
-        return _number(value)
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise ValueError
+        if not isinstance(value, float):
+            with contextlib.suppress(ValueError):
+                return int(value)
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError
+        return number
     if kind == 'Boolean':
         text = str(value).strip().lower()
         if text not in _TRUE + _FALSE:
@@ -476,15 +484,3 @@ def converted(value: Any, kind: str) -> Any:
     if isinstance(value, bool):
         return 'true' if value else 'false'
     return str(value)
-
-
-def _number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError
-    if not isinstance(value, float):
-        with contextlib.suppress(ValueError):
-            return int(value)
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
