@@ -79,14 +79,12 @@ _HINTS = {
 class ObjectStore:
     """One account of an object store.
 
-    :param now: the time by its own clock; see `wire.Clock`.
+    :ivar now: the time by its own clock; see `wire.Clock`.
     """
 
-    def __init__(
-        self, transport: wire.Transport, now: wire.Clock | None = None
-    ) -> None:
+    def __init__(self, transport: wire.Transport) -> None:
         self._transport = transport
-        self.now = now or wire.Clock()
+        self.now = wire.Clock()
 
     @property
     def url(self) -> str:
@@ -209,20 +207,14 @@ class ObjectStore:
         container: str,
         prefix: str,
         after: str = '',
-        *,
-        folded: bool = False,
     ) -> abc.Iterator[ListedObject]:
         """List objects below a prefix, page by page.
 
         A page is read when its first entry is asked for.
 
         :param after: a name; those up to it are left out.
-        :param folded: whether all objects of a folder below `prefix` are one
-            entry, whose name ends with a slash.
         """
         query = {'format': 'json', 'prefix': prefix, 'limit': str(PAGE)}
-        if folded:
-            query['delimiter'] = '/'
         if after:
             query['marker'] = after
         while True:
@@ -250,8 +242,6 @@ class ObjectStore:
                     size=int(item['bytes']),
                     etag=str(item.get('hash', '')),
                 )
-                if 'name' in item
-                else ListedObject(name=str(item['subdir']), size=0)
                 for item in bounds.read_json(page.body or b'[]')
             ]
         except (ValueError, OverflowError, TypeError, KeyError) as exc:

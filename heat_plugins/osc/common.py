@@ -330,29 +330,25 @@ class Many(list[Any]):
     ``-c``, or some columns.
 
     :param listed: the keys of those columns.
-    :param alone: a `One` that a table shows in their place; None for none.
     """
 
     def __init__(
         self,
         rows: abc.Iterable[abc.Mapping[str, Any]],
         listed: abc.Sequence[str],
-        alone: 'One | None' = None,
     ) -> None:
         super().__init__(rows)
         self._listed = listed
-        self._alone = alone
 
     def arranged(
         self, parsed_args: argparse.Namespace, names: abc.Sequence[str]
     ) -> tuple[abc.Sequence[str], Any]:
-        """Return columns, and rows or a `One`, as the options ask for."""
+        """Return columns and rows, as the options ask for."""
         table = parsed_args.formatter == 'table'
-        if not parsed_args.columns:
-            if table and self._alone:
-                return names, self._alone
-            if parsed_args.formatter not in _STRUCTURED:
-                names = self._listed
+        if not parsed_args.columns and (
+            parsed_args.formatter not in _STRUCTURED
+        ):
+            names = self._listed
         rows = [tuple(row[name] for name in names) for row in self]
         if not table:
             return names, rows

@@ -389,10 +389,7 @@ def refusal(
     if what == RETRY:
         if not run.ended:
             return f'it is {control.phase.value}; wait for it or cancel it'
-        if all(
-            attempt.gone or attempt.state is run_records.State.COMPLETE
-            for attempt in run.attempts
-        ):
+        if not retriable(run):
             return 'it has succeeded on all targets'
         if not retriable(run, only):
             return (

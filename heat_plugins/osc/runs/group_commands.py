@@ -155,8 +155,7 @@ class NestGroups(common.Report):
         stacks = []
         for name in parsed_args.stacks or heat.stack_ids():
             try:
-                stack = heat.stack(name)
-                groups = _single(heat, stack)
+                groups = _single(heat, heat.stack(name))
             except errors.NotFound:
                 if parsed_args.stacks:
                     raise

@@ -476,8 +476,7 @@ class CancelRun(RunCommand):
             time.sleep(_POLL)
         for each in targets:
             if each.late_result is not None:
-                name = each.fault.name
-                self.progress.say(f'{name}: {each.reason}')
+                self.progress.say(f'{each.fault.name}: {each.reason}')
         for each in working:
             self.exit_code = common.STILL_RUNNING
             self.progress.say(
@@ -516,8 +515,7 @@ class DeleteRun(RunCommand):
             self.runs.delete(run_id)
             return {'id': run_id}
 
-        deleted = self.each(delete, names)
-        return ('id',), common.Many(deleted, ('id',))
+        return ('id',), common.Many(self.each(delete, names), ('id',))
 
 
 _LISTED = ('stack', 'resource', 'server', 'state', 'outputs')

@@ -101,10 +101,7 @@ class ScheduleSignal:
 
         :raises errors.Refused: it makes no sense now.
         """
-        number = kept.record.signals + 1
-        return self._followed(kept, now).with_record(signals=number)
-
-    def _followed(self, kept: _Kept, now: int) -> _Kept:
+        kept = kept.with_record(signals=kept.record.signals + 1)
         if self.do == RUN:
             record = schedule_deciding.run_now(kept.schedule, kept.record, now)
             return dataclasses.replace(kept, record=record)
@@ -227,23 +224,13 @@ _Located: TypeAlias = tuple[heat_values.Stack, stack_tree.Place]
 
 
 class Schedules:
-    """The schedules of the stacks of a project.
-
-    :param clock: seconds, monotonic.
-    """
+    """The schedules of the stacks of a project."""
 
     def __init__(
-        self,
-        heat: stack_tree.Orchestration,
-        pool: pools.Pool,
-        *,
-        clock: abc.Callable[[], float] = time.monotonic,
-        sleep: abc.Callable[[float], None] = time.sleep,
+        self, heat: stack_tree.Orchestration, pool: pools.Pool
     ) -> None:
         self._heat = heat
         self._pool = pool
-        self._clock = clock
-        self._sleep = sleep
 
     def list(self, stack: str | None = None) -> abc.Sequence[dict[str, Any]]:
         """Return the schedules of a stack, or of all of the project.
@@ -315,11 +302,11 @@ class Schedules:
         wanted.check(self._described(root, place))
         before = self._known(place).get('signals')
         self._heat.signal(place.resource, wanted.details())
-        until = self._clock() + _PATIENCE
-        while self._clock() < until:
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
             if self._known(place).get('signals') != before:
                 return self._described(root, place)
-            self._sleep(_POLL)
+            time.sleep(_POLL)
         raise errors.Failed(
             f'heat-engine has not followed "{wanted.do}" within '
             f'{_PATIENCE:.0f} s. "openstack stack event list {root.name}" '
@@ -336,13 +323,13 @@ class Schedules:
         """
         former = self.show(stack, path)['reason']
         shown = self.signal(stack, path, ScheduleSignal(do=RUN))
-        until = self._clock() + _PATIENCE
+        until = time.monotonic() + _PATIENCE
         while (
             shown['last_outcome'] == 'starting'
             and shown['reason'] in ('', former)
-            and self._clock() < until
+            and time.monotonic() < until
         ):
-            self._sleep(_POLL)
+            time.sleep(_POLL)
             shown = self.show(stack, path)
         return shown
 

@@ -327,9 +327,15 @@ class Finder:
 
         owned = []
         for place in chosen:
-            deployment = self._deployment(place)
-            config = deployment and read(deployment.config_id)
-            if not deployment or not config or config.is_withdrawn:
+            try:
+                deployment = self._heat.deployment(place.resource.physical_id)
+            except errors.NotFound:
+                continue
+            if place.member and deployment.server_id != place.member.server_id:
+                # What its server had was withdrawn.
+                continue
+            config = read(deployment.config_id)
+            if not config or config.is_withdrawn:
                 # Its server has nothing.
                 continue
             source_id = named.config_of(place.declaring)
@@ -356,19 +362,6 @@ class Finder:
                 )
             )
         return owned
-
-    def _deployment(
-        self, place: stack_tree.Place
-    ) -> heat_values.Deployment | None:
-        """Return the deployment that a server has; None if it has none."""
-        try:
-            deployment = self._heat.deployment(place.resource.physical_id)
-        except errors.NotFound:
-            return None
-        if place.member and deployment.server_id != place.member.server_id:
-            # What its server had was withdrawn.
-            return None
-        return deployment
 
 
 def declared_inputs(
