@@ -139,11 +139,6 @@ class OutageBudget:
         self._clock = clock
         self._outage: Outage | None = None
 
-    @property
-    def lasts(self) -> bool:
-        """Whether the last call has failed."""
-        return self._outage is not None
-
     @contextlib.contextmanager
     def ridden_out(self) -> abc.Iterator[None]:
         """Pass over a failure of a call within.

@@ -301,14 +301,16 @@ def _row(target: 'runs.Target', now: float) -> str:
     searched = ' '.join(
         (target.stack, server, target.resource, target.reason)
     ).lower()
-    parts = []
-    for name, value in (target.outputs or {}).items():
-        if value in (None, ''):
-            continue
-        text = value if isinstance(value, str) else json.dumps(value)
-        shown = html.escape(foreign.block(text[-_OUTPUT:].rstrip()))
-        parts.append(f'<b>{_text(name)}</b><pre>{shown}</pre>')
-    outputs = ''.join(parts)
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in (target.outputs or {}).items()
+        if value not in (None, '')
+    }
+    outputs = ''.join(
+        f'<b>{_text(name)}</b><pre>'
+        f'{html.escape(foreign.block(text[-_OUTPUT:].rstrip()))}</pre>'
+        for name, text in texts.items()
+    )
     result = _text(target.reason)
     if outputs:
         result = (

@@ -664,9 +664,11 @@ class ShowOutput(RunCommand):
 
 def _without_success(outputs: abc.Mapping[str, Any] | None) -> str:
     """Return outputs in words, without the usual exit status."""
-    shown = dict(outputs or {})
-    if str(shown.get(body.STATUS_CODE)) == '0':
-        del shown[body.STATUS_CODE]
+    shown = {
+        name: value
+        for name, value in (outputs or {}).items()
+        if (name, str(value)) != (body.STATUS_CODE, '0')
+    }
     return columns.Outputs(shown).human_readable()
 
 

@@ -42,13 +42,17 @@ _LOG_LIMIT = 'HEAT_PLUGINS_RUN_LOG_LIMIT'
 
 def _inputs(declared: abc.Iterable[abc.Mapping[str, Any]]) -> str:
     """Return declared inputs in words, with types and defaults."""
-    lines = []
-    for each in declared:
-        line = f'{each["name"]}: {each.get("type") or "String"}'
-        if each.get('default') is not None:
-            line += f' = {json.dumps(each["default"])}'
-        lines.append(columns.text(line))
-    return '\n'.join(lines)
+    return '\n'.join(
+        columns.text(
+            f'{each["name"]}: {each.get("type") or "String"}'
+            + (
+                f' = {json.dumps(each["default"])}'
+                if each.get('default') is not None
+                else ''
+            )
+        )
+        for each in declared
+    )
 
 
 def _parse(

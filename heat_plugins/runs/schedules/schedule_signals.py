@@ -224,13 +224,23 @@ _Located: TypeAlias = tuple[heat_values.Stack, stack_tree.Place]
 
 
 class Schedules:
-    """The schedules of the stacks of a project."""
+    """The schedules of the stacks of a project.
+
+    :param clock: seconds, monotonic.
+    """
 
     def __init__(
-        self, heat: stack_tree.Orchestration, pool: pools.Pool
+        self,
+        heat: stack_tree.Orchestration,
+        pool: pools.Pool,
+        *,
+        clock: abc.Callable[[], float] = time.monotonic,
+        sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._heat = heat
         self._pool = pool
+        self._clock = clock
+        self._sleep = sleep
 
     def list(self, stack: str | None = None) -> abc.Sequence[dict[str, Any]]:
         """Return the schedules of a stack, or of all of the project.
@@ -302,11 +312,11 @@ class Schedules:
         wanted.check(self._described(root, place))
         before = self._known(place).get('signals')
         self._heat.signal(place.resource, wanted.details())
-        until = time.monotonic() + _PATIENCE
-        while time.monotonic() < until:
+        until = self._clock() + _PATIENCE
+        while self._clock() < until:
             if self._known(place).get('signals') != before:
                 return self._described(root, place)
-            time.sleep(_POLL)
+            self._sleep(_POLL)
         raise errors.Failed(
             f'heat-engine has not followed "{wanted.do}" within '
             f'{_PATIENCE:.0f} s. "openstack stack event list {root.name}" '
@@ -323,13 +333,13 @@ class Schedules:
         """
         former = self.show(stack, path)['reason']
         shown = self.signal(stack, path, ScheduleSignal(do=RUN))
-        until = time.monotonic() + _PATIENCE
+        until = self._clock() + _PATIENCE
         while (
             shown['last_outcome'] == 'starting'
             and shown['reason'] in ('', former)
-            and time.monotonic() < until
+            and self._clock() < until
         ):
-            time.sleep(_POLL)
+            self._sleep(_POLL)
             shown = self.show(stack, path)
         return shown
 

@@ -210,8 +210,14 @@ class Chooser:
             if not has_metadata(target.server_id):
                 reason = 'its server has other metadata'
             elif config is None:
-                reason = _refusal(target, wanted.action)
                 matches.offered.update(target.offered)
+                if wanted.action in actions.LIFECYCLE:
+                    reason = f'only Heat runs {wanted.action}'
+                elif wanted.action not in target.offered:
+                    reason = (
+                        f'it has no action {bounds.shortened(wanted.action)} '
+                        f'(it has: {bounds.listed(target.offered) or "none"})'
+                    )
             if reason is None:
                 matches.chosen.append(target)
                 continue
@@ -286,16 +292,6 @@ def _met(wanted: ordering.Wanted, place: stack_tree.Place) -> list[str]:
         if each in names
         or (not _WILD.isdisjoint(each) and fnmatch.fnmatchcase(names[0], each))
     ]
-
-
-def _refusal(target: targets.Target, action: str) -> str | None:
-    """Say why a deployment does not have an action; None if it does."""
-    if action in target.offered:
-        return None
-    if action in actions.LIFECYCLE:
-        return f'only Heat runs {action}'
-    offered = bounds.listed(target.offered) or 'none'
-    return f'it has no action {bounds.shortened(action)} (it has: {offered})'
 
 
 def _variant(target: targets.Target, action: str) -> str:
