@@ -116,7 +116,9 @@ def drive(
         retrying.insist, attempts=ATTEMPTS, wait=pause, most=pause, sleep=sleep
     )
     # Nothing is on its way yet, so an outage is reported, and ends sooner.
-    step = insist(job.step, state, None, seconds=retrying.BUDGET, note=note)
+    step: JobStep[_State] = insist(
+        job.step, state, None, seconds=retrying.BUDGET, note=note
+    )
     while not insist(tell, step) and step.success is None:
         outcome = run(step.call) if step.call else None
         if step.next_look:

@@ -78,18 +78,12 @@ def follow(
 
     :param interval: seconds between two polls.
     """
-
-    def observed() -> tuple[_Result, bool]:
-        result = look()
-        return result, has_ended(result)
-
-    result, _ended = tenacity.Retrying(
+    return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(errors.Unavailable)
-        | tenacity.retry_if_not_result(lambda pair: pair[1]),
+        | tenacity.retry_if_not_result(has_ended),
         wait=tenacity.wait_fixed(interval),
         sleep=sleep,
-    )(observed)
-    return result
+    )(look)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

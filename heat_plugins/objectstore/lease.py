@@ -2,7 +2,7 @@
 """A lease: one process at a time holds it, until it drops it or dies.
 
 Its holder creates a record with the number of its epoch, once. The record's
-age tells whether the holder lives: once it `has_expired`, another process may
+age tells whether the holder lives: once it has expired, another process may
 hold the next epoch.
 
 - The caller who changes a plan drops the lease at the end, without a trace.
@@ -41,11 +41,6 @@ class Epochs(Protocol):
 
     def delete(self, name: str) -> None:
         """Delete an epoch, if it is there."""
-
-
-def has_expired(age: float, expiry: float) -> bool:
-    """Say whether the holder of an epoch of that age counts as dead."""
-    return age > expiry
 
 
 def name(epoch: int) -> str:
@@ -93,8 +88,7 @@ class Lease:
         if epoch:
             # It may be dropped meanwhile, and then is free.
             with contextlib.suppress(errors.NoObject):
-                age = self._epochs.fetch(name(epoch)).age
-                if not has_expired(age, self._expiry):
+                if self._epochs.fetch(name(epoch)).age <= self._expiry:
                     return False
         self._first = first if epoch else self._who
         begun = self._clock()

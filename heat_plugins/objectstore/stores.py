@@ -379,7 +379,17 @@ class ObjectStore:
         body: bytes | None = None,
     ) -> wire.Response:
         path = '/'.join(part for part in (container, name) if part)
-        url = f'{self.url}/{_quoted(container, name)}' if path else self.url
+        # HTTP clients and proxies resolve ".." in a path, and the holder of a
+        # URL for a prefix chooses names below it: `prefix/../../../other/x`
+        # would be an object of another container. A slash that is quoted is
+        # not a separator; a name that is nothing but dots needs those quoted.
+        is_plain = {'.', '..'}.isdisjoint(name.split('/'))
+        quoted = parse.quote(name, safe='/' if is_plain else '')
+        if not is_plain:
+            quoted = quoted.replace('.', '%2E')
+        url = '/'.join(
+            filter(None, (self.url, parse.quote(container), quoted))
+        )
         if query:
             url = f'{url}?{parse.urlencode(query)}'
         sent = self.now.sent()
@@ -408,22 +418,6 @@ class ObjectStore:
             f'{what} at {parse.urlsplit(self.url).netloc}{hint}',
             response.status,
         )
-
-
-def _quoted(container: str, name: str) -> str:
-    """Return the path of an object, or of a container, for a URL.
-
-    HTTP clients and proxies resolve ``..`` in a path, and the holder of a URL
-    for a prefix chooses names below it: `prefix/../../../other/object` would
-    be an object of another container. A slash that is quoted is not a
-    separator; a name that is nothing but dots needs those quoted.
-    """
-    if not name:
-        return parse.quote(container)
-    if {'.', '..'}.isdisjoint(name.split('/')):
-        return f'{parse.quote(container)}/{parse.quote(name)}'
-    quoted = parse.quote(name, safe='').replace('.', '%2E')
-    return f'{parse.quote(container)}/{quoted}'
 
 
 class OwnContainer:

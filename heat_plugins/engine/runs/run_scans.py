@@ -181,7 +181,8 @@ def _tell(
         lambda: send(notice, where, lambda: after, clock(), **receiver)
     )
     for left in reversed(range(_TRIES)):
-        told = telling.told(stored.run, notice, why, clock())
+        book = stored.run.control.notices.told(notice, why, clock())
+        told = stored.run.changed(notices=book)
         if told == stored.run:
             return
         try:

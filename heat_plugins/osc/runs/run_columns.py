@@ -290,9 +290,8 @@ class RunProgress:
 
     def _name_failures(self, run: run_client.Run) -> None:
         """Say why targets fail, each reason once; the result counts them."""
-        if run.failed <= len(self._failed) and not run.ended:
-            return
-        if not run.failed:
+        is_known = run.failed <= len(self._failed) and not run.ended
+        if is_known or not run.failed:
             return
         failed = {
             (each.number, each.attempt): each for each in self._failures()

@@ -296,11 +296,14 @@ class ListFeatures(common.Report):
             for part, names in wording.SERVICES.items()
             if not any(map(reached.has, names))
         }
-        rows = []
-        for feature, parts in wording.FEATURES.items():
-            reason = next((lacking[p] for p in parts if p in lacking), '')
-            rows.append((feature, 'no' if reason else 'yes', reason))
-        return ('Feature', 'Has services', 'Reason'), rows
+        reasons = {
+            feature: next((lacking[p] for p in parts if p in lacking), '')
+            for feature, parts in wording.FEATURES.items()
+        }
+        return ('Feature', 'Has services', 'Reason'), [
+            (feature, 'no' if reason else 'yes', reason)
+            for feature, reason in reasons.items()
+        ]
 
 
 class StartRun(common.Report):

@@ -251,10 +251,8 @@ class Chooser:
             there = named.metadata_of(resource)
             is_lacking = any(name not in there for name in wanted)
             if is_lacking and resource.type == 'OS::Nova::Server':
-                shown = self._heat.attribute(resource, 'show')
-                shown = shown if isinstance(shown, dict) else {}
-                metadata = shown.get('metadata')
-                metadata = metadata if isinstance(metadata, dict) else {}
+                shown = self._heat.attribute(resource, 'show') or {}
+                metadata = shown.get('metadata') or {}
                 there = {
                     **{str(k): str(v) for k, v in metadata.items()},
                     **there,

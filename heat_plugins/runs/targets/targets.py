@@ -261,7 +261,10 @@ class Finder:
         below = stack_tree.below(places, chosen)
         if config is not None:
             servers = [
-                place for place in below if place.is_of(stack_tree.SERVERS)
+                place
+                for place in below
+                if place.resource.physical_id
+                and place.resource.type in stack_tree.SERVERS
             ]
             if not servers and len(chosen) == 1:
                 # One of a type of the stack's own environment.
@@ -290,7 +293,10 @@ class Finder:
                 for place in servers
             ]
         deployments = [
-            place for place in below if place.is_of(stack_tree.DEPLOYMENTS)
+            place
+            for place in below
+            if place.resource.physical_id
+            and place.resource.type in stack_tree.DEPLOYMENTS
         ]
         if len(chosen) == 1:
             # It may be of a type of the stack's own environment.
@@ -338,7 +344,9 @@ class Finder:
             if not config or config.is_withdrawn:
                 # Its server has nothing.
                 continue
-            source_id = named.config_of(place.declaring)
+            # The template declares a group for its members.
+            declaring = place.member.group if place.member else place.resource
+            source_id = named.config_of(declaring)
             source = read(source_id) if source_id else None
             owned.append(
                 Target(
@@ -354,10 +362,10 @@ class Finder:
                     server_name=servers.get(deployment.server_id),
                     source_id=source_id,
                     timeout=named.seconds_of(
-                        place.declaring, 'timeout', config.given_timeout
+                        declaring, 'timeout', config.given_timeout
                     ),
                     delivery_timeout=named.seconds_of(
-                        place.declaring, 'delivery_timeout'
+                        declaring, 'delivery_timeout'
                     ),
                 )
             )
