@@ -66,7 +66,10 @@ def stored(text: object, limit: int | None = LINE) -> str:
     given = str(text)
     if limit is not None:
         given = given[: limit + 1]
-    return line(_BEYOND.sub(lambda match: _escaped(match[0]), given), limit)
+    safe = _BEYOND.sub(
+        lambda each: each[0].encode('unicode_escape').decode('ascii'), given
+    )
+    return line(safe, limit)
 
 
 def brief(exc: BaseException) -> str:
@@ -135,7 +138,7 @@ def _shown(text: str, limit: int | None, kept: str) -> str:
     if not text.isprintable():
         text = text.translate(
             {
-                ord(each): _escaped(each)
+                ord(each): each.encode('unicode_escape').decode('ascii')
                 for each in set(text)
                 # Of what is not printable only spaces, such as the
                 # ideographic one, are harmless.
@@ -149,7 +152,3 @@ def _shown(text: str, limit: int | None, kept: str) -> str:
     if limit is not None and (cut or len(text) > limit):
         return text[: max(limit - len(ELLIPSIS), 0)] + ELLIPSIS
     return text
-
-
-def _escaped(each: str) -> str:
-    return each.encode('unicode_escape').decode('ascii')

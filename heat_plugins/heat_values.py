@@ -119,10 +119,10 @@ def event_kind(reason: str) -> EventKind | None:
     """Return the kind of an event; None for those that Heat writes itself."""
     # Heat writes that before the reason of a signal.
     start = reason.removeprefix('Signal: ')
-    for kind in EventKind:
-        if start.startswith(f'{kind.value}: '):
-            return kind
-    return None
+    return next(
+        (kind for kind in EventKind if start.startswith(f'{kind.value}: ')),
+        None,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -259,10 +259,14 @@ class DerivedConfig:
     @property
     def given_timeout(self) -> Any:
         """Seconds in which a server must answer; None if it is not told."""
-        for each in self.inputs:
-            if each['name'] == body.TIMEOUT_INPUT:
-                return each.get('value')
-        return None
+        return next(
+            (
+                each.get('value')
+                for each in self.inputs
+                if each['name'] == body.TIMEOUT_INPUT
+            ),
+            None,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

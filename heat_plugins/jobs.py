@@ -12,6 +12,7 @@ nothing of it: `drive` is the loop of the commands, and the workflow
 from collections import abc
 import dataclasses
 import enum
+import functools
 import time
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -110,27 +111,13 @@ def drive(
     :param note: is called with a sentence when the first step is retried.
     :param most: the most seconds between two steps.
     """
-
-    def insist(call: abc.Callable[..., Any], *args: Any) -> Any:
-        return retrying.insist(
-            call,
-            *args,
-            attempts=ATTEMPTS,
-            wait=min(PAUSE, most),
-            most=min(PAUSE, most),
-            sleep=sleep,
-        )
-
+    pause = min(PAUSE, most)
+    insist: abc.Callable[..., Any] = functools.partial(
+        retrying.insist, attempts=ATTEMPTS, wait=pause, most=pause, sleep=sleep
+    )
     # Nothing is on its way yet, so an outage is reported, and ends sooner.
-    step = retrying.insist(
-        job.step,
-        state,
-        None,
-        seconds=retrying.BUDGET,
-        wait=min(PAUSE, most),
-        most=min(PAUSE, most),
-        sleep=sleep,
-        note=note,
+    step: JobStep[_State] = insist(
+        job.step, state, None, seconds=retrying.BUDGET, note=note
     )
     while not insist(tell, step) and step.success is None:
         outcome = run(step.call) if step.call else None

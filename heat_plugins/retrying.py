@@ -70,28 +70,20 @@ def follow(
     has_ended: abc.Callable[[_Result], bool],
     *,
     interval: float,
-    growth: float = 1.0,
-    most: float = 60.0,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> _Result:
     """Poll something until it has ended; return it as it was last.
 
     It continues even while the service that it polls is unavailable.
 
-    :param interval: seconds between two polls, which grows up to `most`.
+    :param interval: seconds between two polls.
     """
-
-    def observed() -> tuple[_Result, bool]:
-        result = look()
-        return result, has_ended(result)
-
-    result, _ended = tenacity.Retrying(
+    return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(errors.Unavailable)
-        | tenacity.retry_if_not_result(lambda pair: pair[1]),
-        wait=tenacity.wait_exponential(interval, most, growth),
+        | tenacity.retry_if_not_result(has_ended),
+        wait=tenacity.wait_fixed(interval),
         sleep=sleep,
-    )(observed)
-    return result
+    )(look)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,25 +121,17 @@ class OutageBudget:
     """Whether a service that a waiting caller asks is unavailable.
 
     :param note: called with a sentence for people when an outage begins.
-    :param seconds: how long it may last; `BUDGET` at most.
     """
 
     def __init__(
         self,
         note: abc.Callable[[str], object] = lambda sentence: None,
         *,
-        seconds: float | None = None,
         clock: abc.Callable[[], float] = lambda: time.monotonic(),
     ) -> None:
         self._note = note
-        self._seconds = BUDGET if seconds is None else min(seconds, BUDGET)
         self._clock = clock
         self._outage: Outage | None = None
-
-    @property
-    def lasts(self) -> bool:
-        """Whether the last call has failed."""
-        return self._outage is not None
 
     @contextlib.contextmanager
     def ridden_out(self) -> abc.Iterator[None]:
@@ -160,9 +144,9 @@ class OutageBudget:
         except errors.Unavailable as exc:
             is_new = self._outage is None
             self._outage = Outage.of(exc, self._outage, self._clock)
-            if self._outage.seconds >= self._seconds:
+            if self._outage.seconds >= BUDGET:
                 raise
             if is_new:
-                self._note(f'{exc}. Retrying for {self._seconds:.0f} s')
+                self._note(f'{exc}. Retrying for {BUDGET:.0f} s')
         else:
             self._outage = None

@@ -69,8 +69,3 @@ ENGINE_DIED = Token(
 def shown(text: str) -> str:
     """Return a text as people see it, without a mark."""
     return _ANY.sub('', text)
-
-
-def of_run(run_id: str) -> str:
-    """Return the whole reason of the row that was made for a run."""
-    return f'heat-plugins run {run_id}'

@@ -148,7 +148,18 @@ def load(text: str, loader: type[Loader] = Loader) -> Any:
         if loader.pure is not None and len(text) <= LARGEST_PURE:
             with contextlib.suppress(yaml.YAMLError):
                 return _read_by(text, loader.pure)
-        raise _refusal(exc) from exc
+        mark = getattr(exc, 'problem_mark', None)
+        problem = getattr(exc, 'problem', None) or 'a control character'
+        if isinstance(
+            exc,
+            yaml.composer.ComposerError | yaml.constructor.ConstructorError,
+        ):
+            # It quotes tags and the names of aliases, which may be a password
+            # that lacks its quotes.
+            problem = re.split(r'\s+b?[\'"]', problem, maxsplit=1)[0]
+        context = getattr(exc, 'context', None)
+        message = f'{context}, {problem}' if context else problem
+        raise UnreadableYAML('is not YAML', mark, message) from exc
 
 
 class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]
@@ -183,7 +194,23 @@ def _read_by(text: str, loader: type[Loader] | type[PureLoader]) -> Any:
     """Return the value of a text by one of the two parsers."""
     reader = None
     try:
-        _count_events(text, loader)
+        values = depth = 0
+        for event in yaml.parse(text, loader):
+            if isinstance(event, yaml.NodeEvent):
+                values += 1
+                if values > VALUES:
+                    raise UnreadableYAML(
+                        f'holds more than {VALUES} values', event.start_mark
+                    )
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > DEPTH:
+                    raise UnreadableYAML(
+                        f'is nested more than {DEPTH} levels deep',
+                        event.start_mark,
+                    )
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
         reader = loader(text)
         node = reader.get_single_node()
         if node is not None and ('*' in text or '<<' in text):
@@ -203,42 +230,6 @@ def _read_by(text: str, loader: type[Loader] | type[PureLoader]) -> Any:
     finally:
         if reader is not None:
             reader.dispose()
-
-
-def _refusal(exc: yaml.YAMLError) -> UnreadableYAML:
-    """Return PyYAML's message, without its quotations."""
-    mark = getattr(exc, 'problem_mark', None)
-    problem = getattr(exc, 'problem', None) or 'a control character'
-    if isinstance(
-        exc, yaml.composer.ComposerError | yaml.constructor.ConstructorError
-    ):
-        # It quotes tags and the names of aliases, which may be a password
-        # that lacks its quotes.
-        problem = re.split(r'\s+b?[\'"]', problem, maxsplit=1)[0]
-    context = getattr(exc, 'context', None)
-    message = f'{context}, {problem}' if context else problem
-    return UnreadableYAML('is not YAML', mark, message)
-
-
-def _count_events(text: str, loader: type[Loader] | type[PureLoader]) -> None:
-    """Refuse a text that is too large or too deep, before it is parsed."""
-    values = depth = 0
-    for event in yaml.parse(text, loader):
-        if isinstance(event, yaml.NodeEvent):
-            values += 1
-            if values > VALUES:
-                raise UnreadableYAML(
-                    f'holds more than {VALUES} values', event.start_mark
-                )
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > DEPTH:
-                raise UnreadableYAML(
-                    f'is nested more than {DEPTH} levels deep',
-                    event.start_mark,
-                )
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
 
 
 def _count_written_out(root: yaml.Node) -> None:

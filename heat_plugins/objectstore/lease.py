@@ -2,7 +2,7 @@
 """A lease: one process at a time holds it, until it drops it or dies.
 
 Its holder creates a record with the number of its epoch, once. The record's
-age tells whether the holder lives: once it `has_expired`, another process may
+age tells whether the holder lives: once it has expired, another process may
 hold the next epoch.
 
 - The caller who changes a plan drops the lease at the end, without a trace.
@@ -43,11 +43,6 @@ class Epochs(Protocol):
         """Delete an epoch, if it is there."""
 
 
-def has_expired(age: float, expiry: float) -> bool:
-    """Say whether the holder of an epoch of that age counts as dead."""
-    return age > expiry
-
-
 def name(epoch: int) -> str:
     """Return the name of an epoch."""
     return f'{epoch:06d}'
@@ -85,12 +80,15 @@ class Lease:
         # Before all that is judged: if it is still there at the end, no
         # process has dropped the lease meanwhile.
         first = self._holder(1)
-        epoch = 0 if first is None else self._last()
+        epoch = 0
+        if first is not None:
+            # The last one after the first, as far as many are read.
+            free = (n for n in range(1, _ASKED) if self._holder(n + 1) is None)
+            epoch = next(free, _ASKED)
         if epoch:
             # It may be dropped meanwhile, and then is free.
             with contextlib.suppress(errors.NoObject):
-                age = self._epochs.fetch(name(epoch)).age
-                if not has_expired(age, self._expiry):
+                if self._epochs.fetch(name(epoch)).age <= self._expiry:
                     return False
         self._first = first if epoch else self._who
         begun = self._clock()
@@ -115,13 +113,6 @@ class Lease:
         if not late and self._holder(1) == self._first:
             for each in range(1, epoch + 1):
                 self._epochs.delete(name(each))
-
-    def _last(self) -> int:
-        """Return the last epoch after the first, as far as many are read."""
-        numbers = range(1, _ASKED)
-        return next(
-            (n for n in numbers if self._holder(n + 1) is None), _ASKED
-        )
 
     def _holder(self, epoch: int) -> str | None:
         """Return the holder of an epoch; None if it is not there."""

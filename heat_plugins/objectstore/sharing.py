@@ -38,18 +38,17 @@ class SharedAttempt(Generic[T]):
         if shared is not None:
             return shared.result()
         try:
-            result = do()
+            try:
+                result = do()
+            finally:
+                # Before the others go on: they may begin another attempt.
+                with self._lock:
+                    self._future = None
         except BaseException as exc:
-            self._close()
             future.set_exception(_shared_error(exc))
             raise
-        self._close()
         future.set_result(result)
         return result
-
-    def _close(self) -> None:
-        with self._lock:
-            self._future = None
 
 
 class _Round(Generic[T]):

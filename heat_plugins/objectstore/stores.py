@@ -79,14 +79,12 @@ _HINTS = {
 class ObjectStore:
     """One account of an object store.
 
-    :param now: the time by its own clock; see `wire.Clock`.
+    :ivar now: the time by its own clock; see `wire.Clock`.
     """
 
-    def __init__(
-        self, transport: wire.Transport, now: wire.Clock | None = None
-    ) -> None:
+    def __init__(self, transport: wire.Transport) -> None:
         self._transport = transport
-        self.now = now or wire.Clock()
+        self.now = wire.Clock()
 
     @property
     def url(self) -> str:
@@ -209,20 +207,14 @@ class ObjectStore:
         container: str,
         prefix: str,
         after: str = '',
-        *,
-        folded: bool = False,
     ) -> abc.Iterator[ListedObject]:
         """List objects below a prefix, page by page.
 
         A page is read when its first entry is asked for.
 
         :param after: a name; those up to it are left out.
-        :param folded: whether all objects of a folder below `prefix` are one
-            entry, whose name ends with a slash.
         """
         query = {'format': 'json', 'prefix': prefix, 'limit': str(PAGE)}
-        if folded:
-            query['delimiter'] = '/'
         if after:
             query['marker'] = after
         while True:
@@ -250,8 +242,6 @@ class ObjectStore:
                     size=int(item['bytes']),
                     etag=str(item.get('hash', '')),
                 )
-                if 'name' in item
-                else ListedObject(name=str(item['subdir']), size=0)
                 for item in bounds.read_json(page.body or b'[]')
             ]
         except (ValueError, OverflowError, TypeError, KeyError) as exc:
@@ -389,7 +379,17 @@ class ObjectStore:
         body: bytes | None = None,
     ) -> wire.Response:
         path = '/'.join(part for part in (container, name) if part)
-        url = f'{self.url}/{_quoted(container, name)}' if path else self.url
+        # HTTP clients and proxies resolve ".." in a path, and the holder of a
+        # URL for a prefix chooses names below it: `prefix/../../../other/x`
+        # would be an object of another container. A slash that is quoted is
+        # not a separator; a name that is nothing but dots needs those quoted.
+        is_plain = {'.', '..'}.isdisjoint(name.split('/'))
+        quoted = parse.quote(name, safe='/' if is_plain else '')
+        if not is_plain:
+            quoted = quoted.replace('.', '%2E')
+        url = '/'.join(
+            filter(None, (self.url, parse.quote(container), quoted))
+        )
         if query:
             url = f'{url}?{parse.urlencode(query)}'
         sent = self.now.sent()
@@ -418,22 +418,6 @@ class ObjectStore:
             f'{what} at {parse.urlsplit(self.url).netloc}{hint}',
             response.status,
         )
-
-
-def _quoted(container: str, name: str) -> str:
-    """Return the path of an object, or of a container, for a URL.
-
-    HTTP clients and proxies resolve ``..`` in a path, and the holder of a URL
-    for a prefix chooses names below it: `prefix/../../../other/object` would
-    be an object of another container. A slash that is quoted is not a
-    separator; a name that is nothing but dots needs those quoted.
-    """
-    if not name:
-        return parse.quote(container)
-    if {'.', '..'}.isdisjoint(name.split('/')):
-        return f'{parse.quote(container)}/{parse.quote(name)}'
-    quoted = parse.quote(name, safe='').replace('.', '%2E')
-    return f'{parse.quote(container)}/{quoted}'
 
 
 class OwnContainer:

@@ -5,6 +5,7 @@ import argparse
 from collections import abc
 import contextlib
 import enum
+import functools
 import itertools
 import pathlib
 import sys
@@ -33,9 +34,6 @@ from heat_plugins.runs import summary
 Shown = tuple[abc.Sequence[str], abc.Iterable[Any]]
 
 _Read = TypeVar('_Read')
-
-# Shows a value with what makes a text safe.
-_Shows = abc.Callable[[Any, abc.Callable[[Any], str]], Any]
 
 #: Exit codes other than 0 (success) and 2 (wrong command line). That of any
 #: error is that of what was not started.
@@ -232,20 +230,33 @@ class Report(Command, command.Lister):
                 setattr(parsed_args, name, seconds)
         return super().run(parsed_args)
 
-    def _shows(self, parsed_args: argparse.Namespace) -> _Shows:
-        """Return a function that makes a value safe, and as the format has it.
+    def _show(
+        self,
+        parsed_args: argparse.Namespace,
+        value: Any,
+        safe: abc.Callable[[Any], str],
+    ) -> Any:
+        """Return a value as the format has it, and safe.
 
         A table is for people. Others get the values as they are, but where a
         terminal is the reader of a format that does not escape them itself.
+
+        :param safe: makes a text safe.
         """
+        is_cell = isinstance(value, columns.FormattableColumn)
         if parsed_args.formatter == 'table':
-            return _for_people
-        if (
+            if is_cell:
+                return _Cell(value)
+            value = '' if value is None else value
+        elif (
             parsed_args.formatter in _STRUCTURED
             or not self.app.stdout.isatty()
         ):
-            return _for_programs
-        return _for_terminal
+            return plain(value)
+        elif is_cell:
+            value = value.machine_readable()
+        # What is no text is written as Python's repr, which escapes.
+        return safe(value) if isinstance(value, str) else value
 
     def produce_output(
         self,
@@ -254,7 +265,7 @@ class Report(Command, command.Lister):
         data: Any,
     ) -> int:
         self.progress.stop()
-        show = self._shows(parsed_args)
+        show = functools.partial(self._show, parsed_args)
         if isinstance(data, Many):
             column_names, data = data.arranged(parsed_args, column_names)
         column_names = [show(each, foreign.line) for each in column_names]
@@ -264,7 +275,15 @@ class Report(Command, command.Lister):
             option[:] = [named.get(_short(each), each) for each in option]
         rows = [data] if isinstance(data, One) else data
         if parsed_args.local_time:
-            rows = [_in_zone(column_names, row) for row in rows]
+            rows = [
+                [
+                    summary.in_zone(value)
+                    if name.endswith('_at') or _short(name) in _TIMES
+                    else value
+                    for name, value in zip(column_names, row, strict=True)
+                ]
+                for row in rows
+            ]
         if not isinstance(data, One):
             shown = [
                 tuple(show(each, foreign.line) for each in row) for row in rows
@@ -304,23 +323,6 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, enum.Enum) else value
 
 
-def _for_programs(value: Any, show: abc.Callable[[Any], str]) -> Any:
-    return plain(value)
-
-
-def _for_people(value: Any, show: abc.Callable[[Any], str]) -> Any:
-    if isinstance(value, columns.FormattableColumn):
-        return _Cell(value)
-    return _for_terminal('' if value is None else value, show)
-
-
-def _for_terminal(value: Any, show: abc.Callable[[Any], str]) -> Any:
-    if isinstance(value, columns.FormattableColumn):
-        value = value.machine_readable()
-    # What is none is written as Python's repr, which escapes.
-    return show(value) if isinstance(value, str) else value
-
-
 class Many(list[Any]):
     """Several things, maps of all that may be shown of each.
 
@@ -328,29 +330,25 @@ class Many(list[Any]):
     ``-c``, or some columns.
 
     :param listed: the keys of those columns.
-    :param alone: a `One` that a table shows in their place; None for none.
     """
 
     def __init__(
         self,
         rows: abc.Iterable[abc.Mapping[str, Any]],
         listed: abc.Sequence[str],
-        alone: 'One | None' = None,
     ) -> None:
         super().__init__(rows)
         self._listed = listed
-        self._alone = alone
 
     def arranged(
         self, parsed_args: argparse.Namespace, names: abc.Sequence[str]
     ) -> tuple[abc.Sequence[str], Any]:
-        """Return columns, and rows or a `One`, as the options ask for."""
+        """Return columns and rows, as the options ask for."""
         table = parsed_args.formatter == 'table'
-        if not parsed_args.columns:
-            if table and self._alone:
-                return names, self._alone
-            if parsed_args.formatter not in _STRUCTURED:
-                names = self._listed
+        if not parsed_args.columns and (
+            parsed_args.formatter not in _STRUCTURED
+        ):
+            names = self._listed
         rows = [tuple(row[name] for name in names) for row in self]
         if not table:
             return names, rows
@@ -363,18 +361,6 @@ class Many(list[Any]):
 
 # Columns with times, but for those that end in "_at"; see `_short`.
 _TIMES = ('created', 'started', 'ended', 'estimated_end')
-
-
-def _in_zone(
-    names: abc.Sequence[str], values: abc.Sequence[Any]
-) -> abc.Sequence[Any]:
-    """Return values with the times among them in this machine's zone."""
-    return [
-        summary.in_zone(value)
-        if name.endswith('_at') or _short(name) in _TIMES
-        else value
-        for name, value in zip(names, values, strict=True)
-    ]
 
 
 def _short(column: str) -> str:

@@ -147,11 +147,15 @@ def retriable(run: _Record, only: str | None = None) -> list[int]:
 
     :param only: see `run_records.Request`.
     """
-    members = []
-    for n, (target, attempt) in enumerate(
-        zip(run.order.members, run.attempts, strict=True)
-    ):
-        names = (
+    return [
+        n
+        for n, (target, attempt) in enumerate(
+            zip(run.order.members, run.attempts, strict=True)
+        )
+        if attempt.state is not _State.COMPLETE
+        and not attempt.gone
+        and only
+        in (
             None,
             attempt.state.value if attempt.state else NOT_STARTED,
             target.resource,
@@ -159,10 +163,7 @@ def retriable(run: _Record, only: str | None = None) -> list[int]:
             target.server_id,
             target.label,
         )
-        is_left = attempt.state is not _State.COMPLETE and not attempt.gone
-        if is_left and only in names:
-            members.append(n)
-    return members
+    ]
 
 
 def _former(run: _Record, member: int) -> tuple[Any, ...]:
@@ -389,10 +390,7 @@ def refusal(
     if what == RETRY:
         if not run.ended:
             return f'it is {control.phase.value}; wait for it or cancel it'
-        if all(
-            attempt.gone or attempt.state is run_records.State.COMPLETE
-            for attempt in run.attempts
-        ):
+        if not retriable(run):
             return 'it has succeeded on all targets'
         if not retriable(run, only):
             return (

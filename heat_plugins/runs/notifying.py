@@ -242,11 +242,9 @@ class NoticeBook:
 
     def due(self, now: float) -> Notice | None:
         """Return the notice to send now; None if there is none."""
-        for first in self.notices[:1]:
-            # The clock of another engine may have been wrong.
-            if not now < first.next_try <= now + _LONGEST:
-                return first
-        return None
+        # The clock of another engine may have been wrong.
+        is_early = now < self.next_try <= now + _LONGEST
+        return None if is_early or not self.notices else self.notices[0]
 
     @property
     def next_try(self) -> float:

@@ -394,38 +394,35 @@ def read_signal(
     if not isinstance(details, dict) or not _asked(details, declared):
         return None
     if details.keys() == {RUN} and isinstance(details[RUN], dict):
-        return _run(details[RUN])
+        ordered = details[RUN]
+        for name in ordered:
+            if name not in _ORDERED:
+                raise errors.Refused(
+                    f'a run has no key {bounds.shortened(str(name))}'
+                    + bounds.did_you_mean(str(name), _ORDERED)
+                )
+        action, inputs = ordered.get(_ACTION), ordered.get(INPUT_VALUES) or {}
+        if not isinstance(action, str) or not isinstance(inputs, dict):
+            raise errors.Refused(
+                'a run needs "action", a text; "input_values" must be a map'
+            )
+        run_id = ordered.get(_ID)
+        if run_id is None:
+            run_id = str(uuid.uuid4())
+        check_id(run_id, f'"{_ID}" of a run')
+        limits = {
+            name: value
+            for name, value in ordered.items()
+            if name in run_records.LIMIT_NAMES
+        }
+        run_records.RunLimits.asked(limits)
+        return Start(run=run_id, action=action, inputs=inputs, limits=limits)
     action, inputs = details.get(TRIGGER), details.get(INPUT_VALUES, {})
     is_known = not details.keys() - {TRIGGER, INPUT_VALUES}
     if is_known and isinstance(action, str) and isinstance(inputs, dict):
         run_id = str(uuid.uuid4())
         return Start(run=run_id, action=action, inputs=inputs)
     return None
-
-
-def _run(ordered: abc.Mapping[str, Any]) -> Start:
-    for name in ordered:
-        if name not in _ORDERED:
-            raise errors.Refused(
-                f'a run has no key {bounds.shortened(str(name))}'
-                + bounds.did_you_mean(str(name), _ORDERED)
-            )
-    action, inputs = ordered.get(_ACTION), ordered.get(INPUT_VALUES) or {}
-    if not isinstance(action, str) or not isinstance(inputs, dict):
-        raise errors.Refused(
-            'a run needs "action", a text; "input_values" must be a map'
-        )
-    run_id = ordered.get(_ID)
-    if run_id is None:
-        run_id = str(uuid.uuid4())
-    check_id(run_id, f'"{_ID}" of a run')
-    limits = {
-        name: value
-        for name, value in ordered.items()
-        if name in run_records.LIMIT_NAMES
-    }
-    run_records.RunLimits.asked(limits)
-    return Start(run=run_id, action=action, inputs=inputs, limits=limits)
 
 
 def looks_like_one(details: object) -> bool:

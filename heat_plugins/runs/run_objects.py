@@ -266,6 +266,5 @@ def shown(outcome: body.SignalOutcome) -> dict[str, Any]:
 def stopped(content: bytes) -> str | None:
     """Return how a server says that it was stopped; None if it was not."""
     with contextlib.suppress(errors.BadSignal):
-        details = body.parse(content)
-        return live.WAYS.get(str(details.get(live.STOPPED)))
+        return live.WAYS.get(str(body.parse(content).get(live.STOPPED)))
     return None

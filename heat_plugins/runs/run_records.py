@@ -588,10 +588,11 @@ class RunRecord:
 
     def timeout(self, member: int) -> int:
         """Return how many seconds a run may take."""
-        ordered = (
-            self.order.limits.timeout or self.order.members[member].timeout
+        return (
+            self.order.limits.timeout
+            or self.order.members[member].timeout
+            or DEFAULT_TIMEOUT
         )
-        return ordered or DEFAULT_TIMEOUT
 
     def overdue(self, member: int, now: float) -> tuple[int, str] | None:
         """Return when the time of an attempt was over, and why.
@@ -625,8 +626,10 @@ class RunRecord:
         )
 
     def delivery_timeout(self, member: int) -> int | None:
-        ordered = self.order.limits.delivery_timeout
-        return ordered or self.order.members[member].delivery_timeout
+        return (
+            self.order.limits.delivery_timeout
+            or self.order.members[member].delivery_timeout
+        )
 
     def changed(self, **values: Any) -> 'RunRecord':
         """Return it with another control."""

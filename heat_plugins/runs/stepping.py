@@ -12,7 +12,6 @@ from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins import masking
 from heat_plugins import stored
-from heat_plugins import tokens
 from heat_plugins.configs import actions
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
@@ -438,6 +437,6 @@ def delivery(
         signalling=signalling,
         reading_project=None,
         before=None,
-        reason=tokens.of_run(run.run_id(number)),
+        reason=f'heat-plugins run {run.run_id(number)}',
         secrets=tuple(masking.texts(run.order.inputs)),
     )

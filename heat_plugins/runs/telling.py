@@ -80,11 +80,3 @@ def servers(run: _Run, event: notifying.NoticeEvent) -> list[dict[str, str]]:
             (run.order.members[n], run.attempts[n].state) for n in members
         )
     ]
-
-
-def told(run: _Run, notice: notifying.Notice, why: str, now: float) -> _Run:
-    """Return a run after an attempt to send a notice.
-
-    :param why: it has failed; empty if it has not.
-    """
-    return run.changed(notices=run.control.notices.told(notice, why, now))

@@ -222,28 +222,26 @@ def fold(
         named, key=lambda row: (row.kind.value, row.what)
     ):
         group = list(same)
+        together: list[list[Bar]] = []
+        end = 0.0
+        for bar in sorted(
+            (bar for row in group for bar in row.bars),
+            key=lambda bar: bar.start,
+        ):
+            if not together or bar.start >= end:
+                together.append([])
+            together[-1].append(bar)
+            end = max(end, bar.until(now))
         rows.append(
             dataclasses.replace(
                 own,
                 kind=group[0].kind,
                 what=group[0].what,
-                bars=_merged((bar for row in group for bar in row.bars), now),
+                bars=tuple(map(_joined, together)),
                 folded=len(group),
             )
         )
     return rows
-
-
-def _merged(bars: abc.Iterable[Bar], now: float) -> tuple[Bar, ...]:
-    """Merge the bars that overlap: each group becomes one bar."""
-    together: list[list[Bar]] = []
-    end = 0.0
-    for bar in sorted(bars, key=lambda bar: bar.start):
-        if not together or bar.start >= end:
-            together.append([])
-        together[-1].append(bar)
-        end = max(end, bar.until(now))
-    return tuple(map(_joined, together))
 
 
 def _joined(bars: list[Bar]) -> Bar:

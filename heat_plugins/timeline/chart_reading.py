@@ -206,9 +206,12 @@ class ChartReader:
         rows = _Rows(happened, wanted, now)
         for place in places:
             rows.add_place(place)
-            if place.resource.type == _WORKFLOW:
+            # A workflow without an ID has no executions.
+            resource = place.resource
+            if resource.type == _WORKFLOW and resource.physical_id:
                 try:
-                    rows.add_executions(place, self._executions(place))
+                    executions = self._heat.attribute(resource, 'executions')
+                    rows.add_executions(place, executions or ())
                 except errors.Error as exc:
                     notes.append(
                         f'Cannot list the executions of {place.path}: {exc}'
@@ -223,14 +226,6 @@ class ChartReader:
             rows=[*rows.of_stack(stack), *rows.below()],
             notes=tuple(notes),
         )
-
-    def _executions(
-        self, place: stack_tree.Place
-    ) -> list[abc.Mapping[str, Any]]:
-        """Return the executions of a workflow; one without an ID has none."""
-        if not place.resource.physical_id:
-            return []
-        return list(self._heat.attribute(place.resource, 'executions') or ())
 
 
 class _Rows:
@@ -381,7 +376,28 @@ class _Rows:
         blocks = [self._block(path, depth) for path in paths]
         # Those below are folded with the stack that they are in.
         if not depth and not self._wanted.unfold:
-            blocks = self._fold_scripts(blocks)
+            # The users' scripts become one row for all servers.
+            scripts = [
+                row
+                for row in itertools.chain(*blocks)
+                if row.kind is chart.RowKind.RUN
+                and (row.path, row.what) in self._scripts
+            ]
+            if len({row.path for row in scripts}) > 1:
+                taken = set(map(id, scripts))
+                servers = chart.ChartRow(
+                    kind=chart.RowKind.RUN,
+                    path='servers',
+                    name='servers',
+                    bars=(),
+                )
+                blocks = [
+                    *(
+                        [r for r in rows if id(r) not in taken]
+                        for rows in blocks
+                    ),
+                    chart.fold(servers, scripts, self._now),
+                ]
         return list(
             itertools.chain(
                 *sorted(
@@ -396,27 +412,6 @@ class _Rows:
                 )
             )
         )
-
-    def _fold_scripts(
-        self, blocks: list[list[chart.ChartRow]]
-    ) -> list[list[chart.ChartRow]]:
-        """Return rows with one row for the users' scripts on all servers."""
-        scripts = [
-            row
-            for row in itertools.chain(*blocks)
-            if row.kind is chart.RowKind.RUN
-            and (row.path, row.what) in self._scripts
-        ]
-        if len({row.path for row in scripts}) < 2:
-            return blocks
-        taken = set(map(id, scripts))
-        rest = [
-            [row for row in rows if id(row) not in taken] for rows in blocks
-        ]
-        servers = chart.ChartRow(
-            kind=chart.RowKind.RUN, path='servers', name='servers', bars=()
-        )
-        return [*rest, chart.fold(servers, scripts, self._now)]
 
     def _block(self, path: str, depth: int) -> list[chart.ChartRow]:
         """Return the rows of a resource and, unfolded, of its content."""

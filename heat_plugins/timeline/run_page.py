@@ -235,73 +235,6 @@ def draw(
     if run.estimated_end is not None:
         about += f' Likely to end at {run.estimated_end}.'
     refresh = f'<meta http-equiv="refresh" content="{REFRESH}">\n'
-    return _PAGE.format(
-        refresh='' if run.ended else refresh,
-        title=_text(f'{run.action} on {", ".join(run.stacks[:5])}'),
-        style=_STYLE,
-        about=_text(about),
-        told=_text(counted),
-        track=''.join(track),
-        reason=(
-            f'<p class="reason of-{run.state}">{_text(run.reason)}</p>'
-            if run.reason
-            else ''
-        ),
-        failures=f'<ul class="failures">{items}</ul>' if items else '',
-        states=''.join(f'<option>{_text(name)}</option>' for name in counts),
-        rows='\n'.join(_row(each, now) for each in shown),
-        chart=svg.draw(_chart(run, targets, now)),
-        drawn=_text(summary.time(int(now)) or ''),
-        script=_SCRIPT,
-        script_hash=_SCRIPT_HASH,
-    )
-
-
-def _text(text: str) -> str:
-    return html.escape(foreign.line(text))
-
-
-def _row(target: 'runs.Target', now: float) -> str:
-    begun, ended = _moment(target.started_at), _moment(target.ended_at)
-    took = None
-    if begun is not None:
-        took = int(now if ended is None else ended) - begun
-    server = target.server_name or target.server
-    searched = ' '.join(
-        (target.stack, server, target.resource, target.reason)
-    ).lower()
-    outputs = _outputs(target.outputs or {})
-    result = _text(target.reason)
-    if outputs:
-        result = (
-            f'<details id="t{target.number}"><summary>{result or "outputs"}'
-            f'</summary>{outputs}</details>'
-        )
-    state = target.state
-    return (
-        f'<tr data-state="{state}" data-text="{_text(searched)}">'
-        f'<td>{_text(target.stack)}</td><td>{_text(server)}</td>'
-        f'<td>{_text(target.resource)}</td>'
-        f'<td class="state is-{state}">{state}</td>'
-        f'<td class="time">{_text(summary.spell(took))}</td>'
-        f'<td>{result}</td></tr>'
-    )
-
-
-def _outputs(outputs: abc.Mapping[str, object]) -> str:
-    parts = []
-    for name, value in outputs.items():
-        if value in (None, ''):
-            continue
-        text = value if isinstance(value, str) else json.dumps(value)
-        shown = html.escape(foreign.block(text[-_OUTPUT:].rstrip()))
-        parts.append(f'<b>{_text(name)}</b><pre>{shown}</pre>')
-    return ''.join(parts)
-
-
-def _chart(
-    run: 'runs.Run', targets: abc.Iterable['runs.Target'], now: float
-) -> chart.Chart:
     rows = []
     for target in targets:
         begun = _moment(target.started_at)
@@ -326,11 +259,72 @@ def _chart(
                 bars=bars,
             )
         )
-    return chart.Chart(
-        stack=', '.join(run.stacks[:5]),
-        status=run.state,
-        rows=tuple(rows),
-        now=now,
+    return _PAGE.format(
+        refresh='' if run.ended else refresh,
+        title=_text(f'{run.action} on {", ".join(run.stacks[:5])}'),
+        style=_STYLE,
+        about=_text(about),
+        told=_text(counted),
+        track=''.join(track),
+        reason=(
+            f'<p class="reason of-{run.state}">{_text(run.reason)}</p>'
+            if run.reason
+            else ''
+        ),
+        failures=f'<ul class="failures">{items}</ul>' if items else '',
+        states=''.join(f'<option>{_text(name)}</option>' for name in counts),
+        rows='\n'.join(_row(each, now) for each in shown),
+        chart=svg.draw(
+            chart.Chart(
+                stack=', '.join(run.stacks[:5]),
+                status=run.state,
+                rows=tuple(rows),
+                now=now,
+            )
+        ),
+        drawn=_text(summary.time(int(now)) or ''),
+        script=_SCRIPT,
+        script_hash=_SCRIPT_HASH,
+    )
+
+
+def _text(text: str) -> str:
+    return html.escape(foreign.line(text))
+
+
+def _row(target: 'runs.Target', now: float) -> str:
+    begun, ended = _moment(target.started_at), _moment(target.ended_at)
+    took = None
+    if begun is not None:
+        took = int(now if ended is None else ended) - begun
+    server = target.server_name or target.server
+    searched = ' '.join(
+        (target.stack, server, target.resource, target.reason)
+    ).lower()
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in (target.outputs or {}).items()
+        if value not in (None, '')
+    }
+    outputs = ''.join(
+        f'<b>{_text(name)}</b><pre>'
+        f'{html.escape(foreign.block(text[-_OUTPUT:].rstrip()))}</pre>'
+        for name, text in texts.items()
+    )
+    result = _text(target.reason)
+    if outputs:
+        result = (
+            f'<details id="t{target.number}"><summary>{result or "outputs"}'
+            f'</summary>{outputs}</details>'
+        )
+    state = target.state
+    return (
+        f'<tr data-state="{state}" data-text="{_text(searched)}">'
+        f'<td>{_text(target.stack)}</td><td>{_text(server)}</td>'
+        f'<td>{_text(target.resource)}</td>'
+        f'<td class="state is-{state}">{state}</td>'
+        f'<td class="time">{_text(summary.spell(took))}</td>'
+        f'<td>{result}</td></tr>'
     )
 
 

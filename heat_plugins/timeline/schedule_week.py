@@ -44,18 +44,17 @@ def week(
     }
     bars = [_ran(schedule, run, due.pop(run.id, None)) for run in ran]
     bars += [_window(schedule, tick, now) for tick in due.values()]
-    rows = []
-    for day in _days(schedule, now):
-        begin, end = schedule.span(day, day)
-        rows.append(
-            chart.ChartRow(
-                kind=chart.RowKind.DAY,
-                path=f'{day:%a %Y-%m-%d}',
-                name=f'{day:%a %Y-%m-%d}',
-                what='excluded' if schedule.excludes(day) else '',
-                bars=tuple(bar for bar in bars if begin <= bar.start <= end),
-            )
+    spans = {day: schedule.span(day, day) for day in _days(schedule, now)}
+    rows = [
+        chart.ChartRow(
+            kind=chart.RowKind.DAY,
+            path=f'{day:%a %Y-%m-%d}',
+            name=f'{day:%a %Y-%m-%d}',
+            what='excluded' if schedule.excludes(day) else '',
+            bars=tuple(bar for bar in bars if begin <= bar.start <= end),
         )
+        for day, (begin, end) in spans.items()
+    ]
     left_out = f'Only the first {_DRAWN} times of the week are drawn'
     return chart.Chart(
         stack=f'{stack} {name}',

@@ -202,10 +202,20 @@ class _Drawing:
             parts += self._grid()
         parts += map(self._row, drawn.rows, self._lanes, self._tops)
         if drawn.bars:
-            parts += self._legend()
+            # The colours of the states with their names.
+            x, y = float(self._left), self._bottom + 14
+            names = {
+                state.value: name for state, name in drawn.legend().items()
+            }
+            if self._scale.cuts:
+                names['cut'] = 'nothing happens'
+            for css_class, name in names.items():
+                parts.append(_box(css_class, x, x + 14, y, height=12))
+                parts.append(_text(x + 20, y + 10, name, 'quiet'))
+                x += 36 + _CHARACTER * len(name)
         for number, (style, line) in enumerate(foot):
-            y = self._bottom + 44 + 18 * number
-            parts.append(_text(_MARGIN, y, line, style))
+            below_chart = self._bottom + 44 + 18 * number
+            parts.append(_text(_MARGIN, below_chart, line, style))
         return _SVG.format(
             width=_WIDTH,
             height=self._bottom + 40 + 18 * len(foot),
@@ -297,19 +307,6 @@ class _Drawing:
             text = _text(right + 5, y + 12, label, state)
         work = _box(state, working, right, y)
         return _group(_described(bar, now), wait + work + text)
-
-    def _legend(self) -> abc.Iterator[str]:
-        """Yield the colours of the states with their names."""
-        x, y = float(self._left), self._bottom + 14
-        names = {
-            state.value: words for state, words in self._chart.legend().items()
-        }
-        if self._scale.cuts:
-            names['cut'] = 'nothing happens'
-        for css_class, name in names.items():
-            yield _box(css_class, x, x + 14, y, height=12)
-            yield _text(x + 20, y + 10, name, 'quiet')
-            x += 36 + _CHARACTER * len(name)
 
     def _x(self, position: float) -> float:
         return self._left + position * self._plot

@@ -20,7 +20,6 @@ from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins import wording
 from heat_plugins.objectstore import json_records
-from heat_plugins.objectstore import lease
 from heat_plugins.objectstore import stores
 
 
@@ -230,7 +229,7 @@ class Ledger:
             ) from exc
         except ValueError as exc:
             raise self._records.unreadable(name, exc) from exc
-        if not run.state.ended and lease.has_expired(record.age, _SILENCE):
+        if not run.state.ended and record.age > _SILENCE:
             return dataclasses.replace(
                 run,
                 state=ValidationState.LOST,

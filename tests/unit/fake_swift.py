@@ -64,7 +64,7 @@ _VERBS = {
     'object': {'HEAD', 'GET', 'DELETE', 'PUT'},
     'signed': {'HEAD', 'PUT', 'GET'},
 }
-_LISTING = {'format', 'prefix', 'limit', 'marker', 'delimiter'}
+_LISTING = {'format', 'prefix', 'limit', 'marker'}
 _META = re.compile(
     r'x-(account|container)-meta-'
     r'(temp-url-key(-2)?|heat-plugins-[a-z0-9-]+)'
@@ -481,15 +481,11 @@ class Cluster:
             if name.startswith(prefix)
             and (container, name) not in self.lagging
         ]
-        if delimiter := query.get('delimiter'):
-            known = {_folder(name, prefix, delimiter) for name in known}
         names = sorted(
             (name for name in known if name.encode() > marker), key=str.encode
         )
         entries = [
-            {'subdir': name}
-            if name not in there.objects
-            else {
+            {
                 'name': name,
                 'bytes': len(there.objects[name]),
                 'hash': hashlib.md5(there.objects[name]).hexdigest(),
@@ -649,12 +645,6 @@ def _signature(text):
         padded = named + '=' * (-len(named) % 4)
         return digest, base64.urlsafe_b64decode(padded)
     return _LENGTHS.get(len(text)), bytes.fromhex(text)
-
-
-def _folder(name, prefix, delimiter):
-    """Return the folder below a prefix in which an object lies, or it."""
-    first, found, _ = name.removeprefix(prefix).partition(delimiter)
-    return prefix + first + found
 
 
 class Transport:

@@ -180,7 +180,8 @@ def _tell(
         lambda: send(notice, where, lambda: after, clock(), **receiver)
     )
     for _ in range(_TRIES):
-        told = telling.told(stored.run, notice, why, clock())
+        book = stored.run.control.notices.told(notice, why, clock())
+        told = stored.run.changed(notices=book)
         if told == stored.run:
             return
         with contextlib.suppress(run_store.Stale):

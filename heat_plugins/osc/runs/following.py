@@ -169,7 +169,9 @@ class Output:
             if each.state not in NOT_BEGUN and self._wanted(each)
         ]
         for target in begun:
-            self._add(run, target)
+            key = run.id, target.number, target.attempt
+            if key not in self._tails:
+                self._tails[key] = self._tail(run, target)
         for target in begun:
             key = run.id, target.number, target.attempt
             shown = self._tails[key]
@@ -191,13 +193,14 @@ class Output:
                 shown[0].drain()
                 shown[1].end()
 
-    def _add(self, run: run_client.Run, target: run_client.Target) -> None:
+    def _tail(
+        self, run: run_client.Run, target: run_client.Target
+    ) -> tuple[logs.Tail, Raw | Lines]:
         run_id = run.id
-        key = run_id, target.number, target.attempt
-        if key in self._tails:
-            return
         place = run_id, target.stack_id
-        objects = run_objects.RunObjects(self._store, target.stack_id, *key)
+        objects = run_objects.RunObjects(
+            self._store, target.stack_id, run_id, target.number, target.attempt
+        )
         if place not in self._sources:
             # Other runs have folders of their own.
             folder = objects.log[: objects.log.index(run_id) + len(run_id)]
@@ -218,7 +221,7 @@ class Output:
             clock=time.monotonic,
             sleep=lambda seconds: time.sleep(seconds),
         )
-        self._tails[key] = tail, sink
+        return tail, sink
 
     def poll(self) -> None:
         """Show the output that has arrived since the last poll."""
@@ -315,9 +318,21 @@ class Follower:
                 failures = functools.partial(
                     self._client.targets, run_id, state=run_columns.FAILED
                 )
+                show = functools.partial(
+                    retrying.insist,
+                    self._client.show,
+                    run_id,
+                    on=(errors.NotFound,),
+                    seconds=run_client.GRACE,
+                    most=run_client.POLL,
+                    sleep=time.sleep,
+                    clock=time.monotonic,
+                )
                 self._followed.append(
                     _Followed(
-                        run=self._first(run_id),
+                        run=common.read_first(
+                            self._command.progress, show, self._limit
+                        ),
                         shown=run_columns.RunProgress(
                             self._command.progress, failures
                         ),
@@ -329,43 +344,24 @@ class Follower:
             code = common.INTERRUPTED
         pending = [each.run for each in self._followed if not each.ended]
         if pending:
-            self._say_what_continues(pending)
+            noun = 'run continues' if len(pending) == 1 else 'runs continue'
+            lines = [f'Stopped waiting; the {noun}.']
+            for run in pending:
+                if run.state in _HELD:
+                    # The reason may end in a command.
+                    lines += [f'Run {run.id} is {run.state}.', run.reason]
+            ids = ' '.join(run.id for run in pending)
+            prefix = 'openstack software deployment run'
+            self._command.progress.say(
+                *lines,
+                'Wait again, or cancel:',
+                f'  {prefix} wait {ids}',
+                f'  {prefix} cancel {ids}',
+            )
         elif self._followed or code is None:
             code = max((each.code for each in self._followed), default=0)
         self._command.exit_code = code or 0
         return [each.run for each in self._followed]
-
-    def _say_what_continues(
-        self, pending: abc.Sequence[run_client.Run]
-    ) -> None:
-        noun = 'run continues' if len(pending) == 1 else 'runs continue'
-        lines = [f'Stopped waiting; the {noun}.']
-        for run in pending:
-            if run.state in _HELD:
-                # The reason may end in a command.
-                lines += [f'Run {run.id} is {run.state}.', run.reason]
-        ids = ' '.join(run.id for run in pending)
-        prefix = 'openstack software deployment run'
-        self._command.progress.say(
-            *lines,
-            'Wait again, or cancel:',
-            f'  {prefix} wait {ids}',
-            f'  {prefix} cancel {ids}',
-        )
-
-    def _first(self, run_id: str) -> run_client.Run:
-        """Read a run for the first time; a node of the database may lag."""
-        show = functools.partial(
-            retrying.insist,
-            self._client.show,
-            run_id,
-            on=(errors.NotFound,),
-            seconds=run_client.GRACE,
-            most=run_client.POLL,
-            sleep=time.sleep,
-            clock=time.monotonic,
-        )
-        return common.read_first(self._command.progress, show, self._limit)
 
     def _follow(self, until: float) -> bool:
         """Follow the runs; say whether they have ended in time."""
@@ -382,7 +378,21 @@ class Follower:
                             self._poll(each)
                 due = now + pause
                 pause = min(_MOST, pause * _GROWTH)
-            self._tick()
+            pending = [each for each in self._followed if not each.ended]
+            total = len(self._followed)
+            if total > 1:
+                self._command.progress.show(
+                    'runs have ended', total - len(pending), total
+                )
+            elif pending:
+                (each,) = pending
+                run, counted = each.run, run_columns.counted(each.run.counts)
+                self._command.progress.show(
+                    f'{run.action}: {counted} {each.report}'.rstrip(),
+                    run_columns.done(run),
+                    run.targets,
+                    since=heat_values.moment(run.created_at),
+                )
             if all(e.ended and e.is_shown for e in self._followed):
                 return True
             now = time.monotonic()
@@ -437,24 +447,6 @@ class Follower:
             if text != each.report and not display.live:
                 display.say(f'Run {run.id}: running {text}')
             each.report = text
-
-    def _tick(self) -> None:
-        """Show the states of the runs."""
-        pending = [each for each in self._followed if not each.ended]
-        total = len(self._followed)
-        if total > 1:
-            self._command.progress.show(
-                'runs have ended', total - len(pending), total
-            )
-        elif pending:
-            (each,) = pending
-            run, counted = each.run, run_columns.counted(each.run.counts)
-            self._command.progress.show(
-                f'{run.action}: {counted} {each.report}'.rstrip(),
-                run_columns.done(run),
-                run.targets,
-                since=heat_values.moment(run.created_at),
-            )
 
 
 def follow(

@@ -65,28 +65,6 @@ class _Groups:
         return f'The stack is {status}: {remedy}, then repeat this command'
 
 
-def _find(
-    heat: stack_tree.Orchestration, names: abc.Sequence[str] = ()
-) -> list[_Groups]:
-    """Return the stacks that have such groups.
-
-    :param names: of stacks, or their ids; all of the project if none.
-    """
-    with_groups = []
-    for name in names or heat.stack_ids():
-        try:
-            stack = heat.stack(name)
-            groups = _single(heat, stack)
-        except errors.NotFound:
-            if names:
-                raise
-            # It has just gone.
-            continue
-        if groups.paths:
-            with_groups.append(groups)
-    return with_groups
-
-
 def _single(
     heat: stack_tree.Orchestration, stack: heat_values.Stack
 ) -> _Groups:
@@ -174,7 +152,17 @@ class NestGroups(common.Report):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         heat = common.orchestration(self.app.client_manager)
         self.progress.show('finding the groups')
-        stacks = _find(heat, parsed_args.stacks)
+        stacks = []
+        for name in parsed_args.stacks or heat.stack_ids():
+            try:
+                groups = _single(heat, heat.stack(name))
+            except errors.NotFound:
+                if parsed_args.stacks:
+                    raise
+                # It has just gone.
+                continue
+            if groups.paths:
+                stacks.append(groups)
         if parsed_args.dry_run or not stacks:
             return _listed(stacks, {})
         if not parsed_args.yes:

@@ -96,35 +96,6 @@ def counted(counts: abc.Mapping[str, int]) -> str:
     return ', '.join(f'{number} {name}' for name, number in counts.items())
 
 
-def _limits(limits: abc.Mapping[str, Any]) -> str:
-    """Return the limits that are set, in words."""
-    return ', '.join(
-        f'{name.replace("_", "-")} {value}'
-        for name, value in limits.items()
-        if value not in (None, False, run_records.SKIP) and value != 0
-    )
-
-
-def _requests(requests: abc.Iterable[abc.Mapping[str, Any]]) -> str:
-    """Return the requests of users, a line for each."""
-    return '\n'.join(
-        f'{each["at"]}: '
-        + ' '.join(filter(None, (each['do'], each['only'])))
-        + f' by {foreign.line(str(each["who"]))}'
-        for each in requests
-    )
-
-
-def _notices(notices: abc.Iterable[abc.Mapping[str, Any]]) -> str:
-    """Return the notices of a webhook, a line for each."""
-    return '\n'.join(
-        f'{each["event"]}: {each["state"]}'
-        + (f' at {each["at"]}' if each['at'] else '')
-        + (f': {foreign.line(each["reason"])}' if each['reason'] else '')
-        for each in notices
-    )
-
-
 # What programs alone read.
 _for_programs = functools.partial(Said, say=lambda value: '')
 
@@ -138,10 +109,33 @@ _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
     'cut': columns.Outputs,
     'late_result': columns.Outputs,
     'counts': functools.partial(Said, say=counted),
-    'limits': functools.partial(Said, say=_limits),
+    'limits': functools.partial(
+        Said,
+        say=lambda limits: ', '.join(
+            f'{name.replace("_", "-")} {value}'
+            for name, value in limits.items()
+            if value not in (None, False, run_records.SKIP) and value != 0
+        ),
+    ),
     'script': columns.Value,
-    'requests': functools.partial(Said, say=_requests),
-    'notices': functools.partial(Said, say=_notices),
+    'requests': functools.partial(
+        Said,
+        say=lambda requests: '\n'.join(
+            f'{each["at"]}: '
+            + ' '.join(filter(None, (each['do'], each['only'])))
+            + f' by {foreign.line(str(each["who"]))}'
+            for each in requests
+        ),
+    ),
+    'notices': functools.partial(
+        Said,
+        say=lambda notices: '\n'.join(
+            f'{each["event"]}: {each["state"]}'
+            + (f' at {each["at"]}' if each['at'] else '')
+            + (f': {foreign.line(each["reason"])}' if each['reason'] else '')
+            for each in notices
+        ),
+    ),
     'stack_ids': _for_programs,
     'stack_id': _for_programs,
     'attempts': _for_programs,
@@ -296,9 +290,8 @@ class RunProgress:
 
     def _name_failures(self, run: run_client.Run) -> None:
         """Say why targets fail, each reason once; the result counts them."""
-        if run.failed <= len(self._failed) and not run.ended:
-            return
-        if not run.failed:
+        is_known = run.failed <= len(self._failed) and not run.ended
+        if is_known or not run.failed:
             return
         failed = {
             (each.number, each.attempt): each for each in self._failures()

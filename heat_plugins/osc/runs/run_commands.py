@@ -71,10 +71,6 @@ class RunCommand(common.Report):
     def runs(self) -> run_client.Runs:
         return common.runs(self.app.client_manager)
 
-    def shown(self, run: run_client.Run) -> common.Shown:
-        """Return columns and values of a run."""
-        return following.shown(self.runs, run)
-
     def targets(
         self,
         run_id: str,
@@ -292,7 +288,7 @@ class ShowRun(RunCommand):
                     run.id, state=states, attempt=number, outputs=True
                 )
             )
-        return self.shown(run)
+        return following.shown(self.runs, run)
 
 
 class WaitRun(RunCommand):
@@ -351,7 +347,7 @@ class WaitRun(RunCommand):
         )
         ended = follower.wait(run_ids)
         if len(names) == len(ended) == 1:
-            return self.shown(ended[0])
+            return following.shown(self.runs, ended[0])
         return run_columns.many(ended)
 
 
@@ -363,7 +359,7 @@ class PauseRun(RunCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         run_id = self.runs.run_id(parsed_args.run)
-        return self.shown(type(self).do(self.runs, run_id))
+        return following.shown(self.runs, type(self).do(self.runs, run_id))
 
 
 class ResumeRun(PauseRun):
@@ -402,7 +398,9 @@ class RetryRun(RunCommand):
             common.live_store(self.app.client_manager)
         run_id = self.runs.run_id(parsed_args.run)
         run = self.runs.retry(run_id, parsed_args.only)
-        return self.shown(following.follow(self, parsed_args, self.runs, run))
+        return following.shown(
+            self.runs, following.follow(self, parsed_args, self.runs, run)
+        )
 
 
 class CancelRun(RunCommand):
@@ -445,7 +443,7 @@ class CancelRun(RunCommand):
                 self._await_stop(run.id, number, end)
             cancelled = [(self.runs.show(run.id), n) for run, n in cancelled]
         if len(parsed_args.run) == len(cancelled) == 1:
-            return self.shown(cancelled[0][0])
+            return following.shown(self.runs, cancelled[0][0])
         return run_columns.many(run for run, _ in cancelled)
 
     def _await_stop(self, run_id: str, number: int | None, end: float) -> None:
@@ -478,8 +476,7 @@ class CancelRun(RunCommand):
             time.sleep(_POLL)
         for each in targets:
             if each.late_result is not None:
-                name = each.fault.name
-                self.progress.say(f'{name}: {each.reason}')
+                self.progress.say(f'{each.fault.name}: {each.reason}')
         for each in working:
             self.exit_code = common.STILL_RUNNING
             self.progress.say(
@@ -518,8 +515,7 @@ class DeleteRun(RunCommand):
             self.runs.delete(run_id)
             return {'id': run_id}
 
-        deleted = self.each(delete, names)
-        return ('id',), common.Many(deleted, ('id',))
+        return ('id',), common.Many(self.each(delete, names), ('id',))
 
 
 _LISTED = ('stack', 'resource', 'server', 'state', 'outputs')
@@ -668,9 +664,11 @@ class ShowOutput(RunCommand):
 
 def _without_success(outputs: abc.Mapping[str, Any] | None) -> str:
     """Return outputs in words, without the usual exit status."""
-    shown = dict(outputs or {})
-    if str(shown.get(body.STATUS_CODE)) == '0':
-        del shown[body.STATUS_CODE]
+    shown = {
+        name: value
+        for name, value in (outputs or {}).items()
+        if (name, str(value)) != (body.STATUS_CODE, '0')
+    }
     return columns.Outputs(shown).human_readable()
 
 

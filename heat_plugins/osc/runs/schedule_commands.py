@@ -241,17 +241,8 @@ class _Signal(_ScheduleCommand):
         wanted = schedule_signals.ScheduleSignal(
             do=self.do, note=getattr(parsed_args, 'note', '')
         )
-        return _one(self.signal(parsed_args, wanted))
-
-    def signal(
-        self,
-        parsed_args: argparse.Namespace,
-        wanted: schedule_signals.ScheduleSignal,
-    ) -> dict[str, Any]:
-        """Ask the schedule; return it as it is then."""
-        return self.schedules.signal(
-            parsed_args.stack, parsed_args.schedule, wanted
-        )
+        stack, path = parsed_args.stack, parsed_args.schedule
+        return _one(self.schedules.signal(stack, path, wanted))
 
 
 class PauseSchedule(_Signal):
@@ -274,29 +265,23 @@ class ResumeSchedule(_Signal):
     do = schedule_signals.RESUME
 
 
-class RunSchedule(_Signal):
+class RunSchedule(_ScheduleCommand):
     """Run the action of a schedule now, even if the schedule is paused.
 
     Exit codes: 0 the run has started, 1 it has not; the reason is shown.
     """
 
-    do = schedule_signals.RUN
-
-    def signal(
-        self,
-        parsed_args: argparse.Namespace,
-        wanted: schedule_signals.ScheduleSignal,
-    ) -> dict[str, Any]:
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         stack, path = parsed_args.stack, parsed_args.schedule
         shown = self.schedules.run(stack, path)
         if shown['last_outcome'] in ('starting', 'missed'):
             self.exit_code = common.NOT_STARTED
             why = shown['reason'] or 'no heat-engine has created it'
             self.log.error('Run %s is not started: %s', shown['last_run'], why)
-        return shown
+        return _one(shown)
 
 
-class BackfillSchedule(_Signal):
+class BackfillSchedule(_ScheduleCommand):
     """Run the action of a schedule for times of the past.
 
     Times that were missed, or lie before the schedule existed, become runs,
@@ -306,7 +291,7 @@ class BackfillSchedule(_Signal):
     example = 'shop nightly --from 2026-11-20 --to 2026-11-22 --wait'
 
     arguments = (
-        *_Signal.arguments,
+        *_ScheduleCommand.arguments,
         command_line.value(
             '--from',
             '<time>',
@@ -334,21 +319,22 @@ class BackfillSchedule(_Signal):
         begin, end = parsed_args.begin, parsed_args.end
         if bool(begin and end) is parsed_args.stop:
             raise errors.Refused('Give either --from and --to, or --stop')
+        stack, path = parsed_args.stack, parsed_args.schedule
         if parsed_args.stop:
             do = schedule_signals.STOP_BACKFILL
             wanted = schedule_signals.ScheduleSignal(do=do)
-            return _one(self.signal(parsed_args, wanted))
-        stack, path = parsed_args.stack, parsed_args.schedule
+            return _one(self.schedules.signal(stack, path, wanted))
         schedule = self.schedules.times(stack, path)
         ticks = schedule_signals.ticks(schedule, begin, end, time.time())
         rows = self._rows(schedule, ticks)
-        if not parsed_args.dry_run and _left(rows):
+        left = sum(row['state'] == _NO_RUN for row in rows)
+        if left and not parsed_args.dry_run:
             wanted = schedule_signals.ScheduleSignal(
                 do=schedule_signals.BACKFILL, begin=begin, end=end
             )
-            self.signal(parsed_args, wanted)
+            self.schedules.signal(stack, path, wanted)
         if parsed_args.wait:
-            self._wait(stack, path, _left(rows))
+            self._wait(stack, path, left)
             rows = self._rows(schedule, ticks)
             states = {row['state'] for row in rows}
             self.exit_code = min(
@@ -398,11 +384,6 @@ class BackfillSchedule(_Signal):
                 f'The schedule is paused ({shown["paused"]}): the backfill '
                 'continues once it is resumed, or ends with --stop'
             )
-
-
-def _left(rows: abc.Iterable[dict[str, Any]]) -> int:
-    """Return how many times have no run."""
-    return sum(row['state'] == _NO_RUN for row in rows)
 
 
 def _one(shown: dict[str, Any]) -> common.Shown:

@@ -42,13 +42,17 @@ _LOG_LIMIT = 'HEAT_PLUGINS_RUN_LOG_LIMIT'
 
 def _inputs(declared: abc.Iterable[abc.Mapping[str, Any]]) -> str:
     """Return declared inputs in words, with types and defaults."""
-    lines = []
-    for each in declared:
-        line = f'{each["name"]}: {each.get("type") or "String"}'
-        if each.get('default') is not None:
-            line += f' = {json.dumps(each["default"])}'
-        lines.append(columns.text(line))
-    return '\n'.join(lines)
+    return '\n'.join(
+        columns.text(
+            f'{each["name"]}: {each.get("type") or "String"}'
+            + (
+                f' = {json.dumps(each["default"])}'
+                if each.get('default') is not None
+                else ''
+            )
+        )
+        for each in declared
+    )
 
 
 def _parse(
@@ -292,11 +296,14 @@ class ListFeatures(common.Report):
             for part, names in wording.SERVICES.items()
             if not any(map(reached.has, names))
         }
-        rows = []
-        for feature, parts in wording.FEATURES.items():
-            reason = next((lacking[p] for p in parts if p in lacking), '')
-            rows.append((feature, 'no' if reason else 'yes', reason))
-        return ('Feature', 'Has services', 'Reason'), rows
+        reasons = {
+            feature: next((lacking[p] for p in parts if p in lacking), '')
+            for feature, parts in wording.FEATURES.items()
+        }
+        return ('Feature', 'Has services', 'Reason'), [
+            (feature, 'no' if reason else 'yes', reason)
+            for feature, reason in reasons.items()
+        ]
 
 
 class StartRun(common.Report):
@@ -468,35 +475,14 @@ def _order(parsed_args: argparse.Namespace) -> dict[str, Any]:
         for name in run_records.LIMIT_NAMES
         if (value := getattr(parsed_args, name))
     }
-    notify = parsed_args.notify
-    return {
-        'action': parsed_args.action or '',
-        'stacks': parsed_args.stacks,
-        'tags': parsed_args.tags,
-        'resources': parsed_args.resources,
-        'metadata': {each.name: each.value for each in parsed_args.metadata},
-        'inputs': inputs,
-        'config': _config(parsed_args, inputs),
-        'config_id': parsed_args.config,
-        'limits': limits,
-        'log_limit': parsed_args.log_limit,
-        'notify': None if notify is None else common.read_map(notify),
-    }
-
-
-def _config(
-    parsed_args: argparse.Namespace, inputs: abc.Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Return a script of the user's own, which takes all inputs."""
-    group, outputs = parsed_args.group, parsed_args.outputs
+    group, outputs, text = parsed_args.group, parsed_args.outputs, None
     if parsed_args.command:
         text = f'#!/bin/sh\nexec {shlex.join(parsed_args.command)}\n'
         group, outputs = 'script', []
     elif parsed_args.config_file:
         text = common.read_text(parsed_args.config_file)
-    else:
-        return None
-    return {
+    # A script of the user's own takes all inputs.
+    config = {
         'config': text,
         'group': group,
         'inputs': [
@@ -509,4 +495,18 @@ def _config(
             for name, value in inputs.items()
         ],
         'outputs': [{'name': name, 'type': 'String'} for name in outputs],
+    }
+    notify = parsed_args.notify
+    return {
+        'action': parsed_args.action or '',
+        'stacks': parsed_args.stacks,
+        'tags': parsed_args.tags,
+        'resources': parsed_args.resources,
+        'metadata': {each.name: each.value for each in parsed_args.metadata},
+        'inputs': inputs,
+        'config': None if text is None else config,
+        'config_id': parsed_args.config,
+        'limits': limits,
+        'log_limit': parsed_args.log_limit,
+        'notify': None if notify is None else common.read_map(notify),
     }

@@ -313,13 +313,11 @@ class KeptSchedule:
         if not record.created:
             is_over = self.is_held or now > record.create_until
             return self.given_up() if is_over else self
-        phase: run_records.Phase | None = run_records.Phase.CANCELLED
+        phase = run_records.Phase.CANCELLED
         reason = 'Its run was deleted before its end was recorded'
         if head is not None:
-            phase, reason = head.state, ''
-        if phase is None:
-            phase = run_records.Phase.FAILED
-            reason = head.reason if head else ''
+            phase = head.state or run_records.Phase.FAILED
+            reason = '' if head.state else head.reason
         if not phase.ended:
             return self
         return dataclasses.replace(

@@ -101,10 +101,7 @@ class ScheduleSignal:
 
         :raises errors.Refused: it makes no sense now.
         """
-        number = kept.record.signals + 1
-        return self._followed(kept, now).with_record(signals=number)
-
-    def _followed(self, kept: _Kept, now: int) -> _Kept:
+        kept = kept.with_record(signals=kept.record.signals + 1)
         if self.do == RUN:
             record = schedule_deciding.run_now(kept.schedule, kept.record, now)
             return dataclasses.replace(kept, record=record)

@@ -97,7 +97,25 @@ class Chooser:
         chosen = matches.chosen
         if not chosen:
             action = wanted.action if config is None else None
-            self._refuse(wanted, action, matches, stacks)
+            offered = sorted(matches.offered)
+            if action and offered and action not in offered:
+                raise errors.NotFound(
+                    f'No deployment of {wanted.shown()} has an action '
+                    f'{bounds.shortened(action)}; there are: '
+                    f'{bounds.listed(offered)}'
+                    + bounds.did_you_mean(action, offered)
+                )
+            reason = ''
+            if matches.left_out:
+                first = matches.left_out[0]
+                place = f'{first["stack"]} {first["resource"]}'
+                reason = f': {place}: {first["reason"]}'
+            elif stacks and wanted.resources:
+                reason = f': {self._hint(action, stacks[0])}'
+            what = action or 'the script'
+            raise errors.NotFound(
+                f'There is no target for {what} in {wanted.shown()}{reason}'
+            )
         if len(chosen) > run_records.MOST:
             raise errors.Refused(
                 f'{len(chosen)} targets are more than a run may have '
@@ -192,8 +210,14 @@ class Chooser:
             if not has_metadata(target.server_id):
                 reason = 'its server has other metadata'
             elif config is None:
-                reason = _refusal(target, wanted.action)
                 matches.offered.update(target.offered)
+                if wanted.action in actions.LIFECYCLE:
+                    reason = f'only Heat runs {wanted.action}'
+                elif wanted.action not in target.offered:
+                    reason = (
+                        f'it has no action {bounds.shortened(wanted.action)} '
+                        f'(it has: {bounds.listed(target.offered) or "none"})'
+                    )
             if reason is None:
                 matches.chosen.append(target)
                 continue
@@ -227,10 +251,8 @@ class Chooser:
             there = named.metadata_of(resource)
             is_lacking = any(name not in there for name in wanted)
             if is_lacking and resource.type == 'OS::Nova::Server':
-                shown = self._heat.attribute(resource, 'show')
-                shown = shown if isinstance(shown, dict) else {}
-                metadata = shown.get('metadata')
-                metadata = metadata if isinstance(metadata, dict) else {}
+                shown = self._heat.attribute(resource, 'show') or {}
+                metadata = shown.get('metadata') or {}
                 there = {
                     **{str(k): str(v) for k, v in metadata.items()},
                     **there,
@@ -238,38 +260,6 @@ class Chooser:
             return all(there.get(n) == value for n, value in wanted.items())
 
         return has
-
-    def _refuse(
-        self,
-        wanted: ordering.Wanted,
-        action: str | None,
-        matches: _Found,
-        stacks: abc.Sequence[heat_values.Stack],
-    ) -> None:
-        """Say why there is no target.
-
-        :param action: None for a config of the user's own.
-        """
-        offered = sorted(matches.offered)
-        if action and offered and action not in offered:
-            raise errors.NotFound(
-                f'No deployment of {wanted.shown()} has an action '
-                f'{bounds.shortened(action)}; there are: '
-                f'{bounds.listed(offered)}'
-                + bounds.did_you_mean(action, offered)
-            )
-        reason = ''
-        if matches.left_out:
-            first = matches.left_out[0]
-            reason = (
-                f': {first["stack"]} {first["resource"]}: {first["reason"]}'
-            )
-        elif stacks and wanted.resources:
-            reason = f': {self._hint(action, stacks[0])}'
-        what = action or 'the script'
-        raise errors.NotFound(
-            f'There is no target for {what} in {wanted.shown()}{reason}'
-        )
 
     def _hint(self, action: str | None, stack: heat_values.Stack) -> str:
         """Say which resources may be named."""
@@ -300,16 +290,6 @@ def _met(wanted: ordering.Wanted, place: stack_tree.Place) -> list[str]:
         if each in names
         or (not _WILD.isdisjoint(each) and fnmatch.fnmatchcase(names[0], each))
     ]
-
-
-def _refusal(target: targets.Target, action: str) -> str | None:
-    """Say why a deployment does not have an action; None if it does."""
-    if action in target.offered:
-        return None
-    if action in actions.LIFECYCLE:
-        return f'only Heat runs {action}'
-    offered = bounds.listed(target.offered) or 'none'
-    return f'it has no action {bounds.shortened(action)} (it has: {offered})'
 
 
 def _variant(target: targets.Target, action: str) -> str:

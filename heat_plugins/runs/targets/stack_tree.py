@@ -111,15 +111,6 @@ class Place:
     parent: str = ''
     member: 'GroupMember | None' = None
 
-    @property
-    def declaring(self) -> heat_values.Resource:
-        """The resource that a template declares for the deployment."""
-        return self.member.group if self.member else self.resource
-
-    def is_of(self, types: abc.Collection[str]) -> bool:
-        """Say whether Heat has created it, as one of some types."""
-        return bool(self.resource.physical_id) and self.resource.type in types
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupMember:

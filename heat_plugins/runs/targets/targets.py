@@ -261,7 +261,10 @@ class Finder:
         below = stack_tree.below(places, chosen)
         if config is not None:
             servers = [
-                place for place in below if place.is_of(stack_tree.SERVERS)
+                place
+                for place in below
+                if place.resource.physical_id
+                and place.resource.type in stack_tree.SERVERS
             ]
             if not servers and len(chosen) == 1:
                 # One of a type of the stack's own environment.
@@ -290,7 +293,10 @@ class Finder:
                 for place in servers
             ]
         deployments = [
-            place for place in below if place.is_of(stack_tree.DEPLOYMENTS)
+            place
+            for place in below
+            if place.resource.physical_id
+            and place.resource.type in stack_tree.DEPLOYMENTS
         ]
         if len(chosen) == 1:
             # It may be of a type of the stack's own environment.
@@ -327,12 +333,20 @@ class Finder:
 
         owned = []
         for place in chosen:
-            deployment = self._deployment(place)
-            config = deployment and read(deployment.config_id)
-            if not deployment or not config or config.is_withdrawn:
+            try:
+                deployment = self._heat.deployment(place.resource.physical_id)
+            except errors.NotFound:
+                continue
+            if place.member and deployment.server_id != place.member.server_id:
+                # What its server had was withdrawn.
+                continue
+            config = read(deployment.config_id)
+            if not config or config.is_withdrawn:
                 # Its server has nothing.
                 continue
-            source_id = named.config_of(place.declaring)
+            # The template declares a group for its members.
+            declaring = place.member.group if place.member else place.resource
+            source_id = named.config_of(declaring)
             source = read(source_id) if source_id else None
             owned.append(
                 Target(
@@ -348,27 +362,14 @@ class Finder:
                     server_name=servers.get(deployment.server_id),
                     source_id=source_id,
                     timeout=named.seconds_of(
-                        place.declaring, 'timeout', config.given_timeout
+                        declaring, 'timeout', config.given_timeout
                     ),
                     delivery_timeout=named.seconds_of(
-                        place.declaring, 'delivery_timeout'
+                        declaring, 'delivery_timeout'
                     ),
                 )
             )
         return owned
-
-    def _deployment(
-        self, place: stack_tree.Place
-    ) -> heat_values.Deployment | None:
-        """Return the deployment that a server has; None if it has none."""
-        try:
-            deployment = self._heat.deployment(place.resource.physical_id)
-        except errors.NotFound:
-            return None
-        if place.member and deployment.server_id != place.member.server_id:
-            # What its server had was withdrawn.
-            return None
-        return deployment
 
 
 def declared_inputs(
@@ -452,7 +453,15 @@ def converted(value: Any, kind: str) -> Any:
     if value is None:
         raise ValueError
     if kind == 'Number':
-        return _number(value)
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise ValueError
+        if not isinstance(value, float):
+            with contextlib.suppress(ValueError):
+                return int(value)
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError
+        return number
     if kind == 'Boolean':
         text = str(value).strip().lower()
         if text not in _TRUE + _FALSE:
@@ -476,15 +485,3 @@ def converted(value: Any, kind: str) -> Any:
     if isinstance(value, bool):
         return 'true' if value else 'false'
     return str(value)
-
-
-def _number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError
-    if not isinstance(value, float):
-        with contextlib.suppress(ValueError):
-            return int(value)
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError
-    return number

@@ -120,20 +120,6 @@ class StoreTest(testtools.TestCase):
             self.assertEqual(names, [each.name for each in entries])
             self.assertEqual(pages, cluster.asked().count('GET /box'))
 
-    def test_a_folder_can_be_one_entry_however_much_is_in_it(self):
-        page = stores.PAGE
-        names = [f'a/b/{n:05}' for n in range(page)]
-        self.fill('a/a', *names, 'a/c', 'a/d/e', 'b')
-        entries = self.store.iterate('box', 'a/', folded=True)
-        self.assertEqual(
-            ['a/a', 'a/b/', 'a/c', 'a/d/'], [each.name for each in entries]
-        )
-        self.assertEqual(1, self.cluster.asked().count('GET /box'))
-        # Also beyond a page.
-        self.fill(*(f'a/{n:05}/x' for n in range(page)))
-        entries = self.store.iterate('box', 'a/', folded=True)
-        self.assertEqual(page + 4, len([*entries]))
-
     def test_a_listing_that_goes_in_circles_is_an_outage(self):
         page = ','.join(
             f'{{"name": "{n:05}", "bytes": 1}}' for n in range(stores.PAGE)

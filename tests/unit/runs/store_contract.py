@@ -682,7 +682,8 @@ class RunStoreContract:
         assert due(NOW + 9) == {}
         assert due(NOW + 60) == {'run-1': PROJECT}
         assert kept == self.store.load('run-1')
-        told = telling.told(kept.run, notice, '', NOW)
+        book = kept.run.control.notices.told(notice, '', NOW)
+        told = kept.run.changed(notices=book)
         kept = self.store.step(kept, told, 'told')
         assert due(LATER) == {}
         assert kept == self.store.load('run-1')
