@@ -21,12 +21,12 @@ class ActionListTest(base.CommandCase, heat_door.DoorCase):
 
     def test_actions_with_their_inputs(self):
         code, (found,) = self.json('action list shop')
-        assert (
-            code,
-            found['Action'],
-            found['Tool'],
-            found['Resource'],
-        ) == (0, 'BACKUP', 'script', 'deployment')
+        assert (code, found['Action'], found['Tool'], found['Resource']) == (
+            0,
+            'BACKUP',
+            'script',
+            'deployment',
+        )
         assert found['Inputs'] == [
             {
                 'name': 'level',

@@ -182,8 +182,7 @@ def test_a_pipe_gets_the_bytes_as_they_are(form):
 
 @every_kind
 @pytest.mark.parametrize(
-    'error',
-    [errors.Refused, errors.Invalid, OSError, ValueError],
+    'error', [errors.Refused, errors.Invalid, OSError, ValueError]
 )
 def test_no_error_commands_a_terminal(command, error):
     def fail(_):

@@ -188,9 +188,7 @@ NEED = {
 }
 
 #: The commands that ask another service before they turn to Mistral.
-FIRST = {
-    'deployment plan validation list': 'There is no plan shop',
-}
+FIRST = {'deployment plan validation list': 'There is no plan shop'}
 
 
 @pytest.fixture(autouse=True)

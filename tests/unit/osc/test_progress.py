@@ -257,9 +257,7 @@ class SilenceTest(base.CommandCase):
     def test_the_line_goes_before_the_output_comes(self):
         order = []
         self.patch(
-            progress.Display,
-            'stop',
-            lambda display: order.append('stop'),
+            progress.Display, 'stop', lambda display: order.append('stop')
         )
 
         class Quick(common.Report):

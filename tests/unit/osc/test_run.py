@@ -404,11 +404,11 @@ class ShowTest(run_door.RunCase):
         self.progress = 40.0, 'table 4'
         for options in ('', '--target 0'):
             _, shown = self.json(f'run show {RUN} {options}')
-            assert (
-                shown['state'],
-                shown['progress'],
-                shown['message'],
-            ) == ('running', 40, 'table 4')
+            assert (shown['state'], shown['progress'], shown['message']) == (
+                'running',
+                40,
+                'table 4',
+            )
         self.run_command(f'run wait {RUN} --timeout 30')
         assert self.said().count('running 40% table 4\n') == 1
 
@@ -589,10 +589,10 @@ class WaitTest(run_door.RunCase):
         self.use(run_world.World(3, canary=1, approve_after_canary=True))
         self.start()
         code, shown = self.json(f'run wait {RUN} --timeout 30')
-        assert (
-            code,
-            shown['state'],
-        ) == (common.STILL_RUNNING, 'waiting-for-approval')
+        assert (code, shown['state']) == (
+            common.STILL_RUNNING,
+            'waiting-for-approval',
+        )
         said = self.said()
         assert f'Run {RUN} is waiting-for-approval.' in said
         assert 'run resume' in said
@@ -628,10 +628,10 @@ class WaitTest(run_door.RunCase):
         self.start()
         began = self.world.now
         code, shown = self.json(f'run wait {RUN} --target server-1')
-        assert (
-            code,
-            shown['failures'][0]['resource'],
-        ) == (common.FAILED, 'deployment-1')
+        assert (code, shown['failures'][0]['resource']) == (
+            common.FAILED,
+            'deployment-1',
+        )
         assert self.world.now - began < 10
         assert 'Stopped waiting' not in self.said()
 
@@ -643,10 +643,7 @@ class RequestTest(run_door.RunCase):
         self.start()
 
     def test_a_run_is_paused_resumed_and_cancelled(self):
-        for command, state in (
-            ('pause', 'paused'),
-            ('resume', 'running'),
-        ):
+        for command, state in (('pause', 'paused'), ('resume', 'running')):
             code, shown = self.json(f'run {command} {RUN[:6]}')
             assert (0, state) == (code, shown['state'])
         self.assert_refused(f'run resume {RUN}', 'not paused')

@@ -339,10 +339,10 @@ class RunStoreContract:
         self.create(made=given)
         found = self.store.latest(PROJECT, ['deployment-1'], 1)
         ((latest,),) = found.values()
-        assert (
-            latest.order.action,
-            latest.order.created_by,
-        ) == ('🗄', 'Änn, by workflow execution 1')
+        assert (latest.order.action, latest.order.created_by) == (
+            '🗄',
+            'Änn, by workflow execution 1',
+        )
 
     def test_what_servers_of_a_stack_have_is_found(self):
         kept = self.begin('run-1', 1)
@@ -498,11 +498,11 @@ class RunStoreContract:
         found = self.store.load('run-1')
         assert kept.version == found.version
         first, second = found.run.attempts
-        assert (
-            first.state,
-            first.ended_at,
-            first.outputs,
-        ) == (State.COMPLETE, NOW + 5, {'deploy_stdout': 'hello'})
+        assert (first.state, first.ended_at, first.outputs) == (
+            State.COMPLETE,
+            NOW + 5,
+            {'deploy_stdout': 'hello'},
+        )
         assert second.reason == 'exit 1'
         assert second.started_at == NOW
         assert self.deployments() == {
@@ -524,11 +524,11 @@ class RunStoreContract:
         report = run_records.Attempt(state=State.RUNNING, reported_at=NOW + 1)
         self.store.answer({self.key(0): report})
         attempt = self.store.load('run-1').run.attempts[0]
-        assert (
-            attempt.state,
-            attempt.reported_at,
-            attempt.row_id,
-        ) == (State.RUNNING, NOW + 1, 'run-1-row-0')
+        assert (attempt.state, attempt.reported_at, attempt.row_id) == (
+            State.RUNNING,
+            NOW + 1,
+            'run-1-row-0',
+        )
         assert self.deployments()['run-1-row-0'] == 'IN_PROGRESS'
         # A second report is no change.
         found = self.store.load('run-1')
@@ -713,10 +713,10 @@ class RunStoreContract:
         # An order that comes late starts nothing again.
         self.assertRaises(errors.Exists, self.create)
         (surplus,) = self.store.surplus()
-        assert (
-            surplus.run_id,
-            [*surplus.stack_ids],
-        ) == ('run-1', ['stack-run-1'])
+        assert (surplus.run_id, [*surplus.stack_ids]) == (
+            'run-1',
+            ['stack-run-1'],
+        )
         self.store.remove(surplus)
         assert self.store.surplus() == []
         self.store.remove(surplus)

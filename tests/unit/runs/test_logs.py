@@ -38,10 +38,7 @@ class LogsCase(base.RunsTestCase):
 
     def new_reader(self):
         source = logs.RunLogs(
-            self.store,
-            self.container,
-            f'runs/logs/{RUN}/',
-            lambda: self.now,
+            self.store, self.container, f'runs/logs/{RUN}/', lambda: self.now
         )
         return logs.Reader(source, self.objects.log)
 

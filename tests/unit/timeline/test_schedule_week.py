@@ -38,11 +38,7 @@ def run(days, state, minutes, late=0):
     )
 
 
-RAN = [
-    run(-3, 'complete', 20),
-    run(-2, 'failed', 30),
-    run(0, 'stopping', 0),
-]
+RAN = [run(-3, 'complete', 20), run(-2, 'failed', 30), run(0, 'stopping', 0)]
 
 
 def week(schedule=NIGHTLY, ran=RAN):
