@@ -65,13 +65,6 @@ class OneTest(LogsCase):
         assert self.logs('-f') == (0, 'one\ntwo\n')
         assert 'complete after' in self.said()
 
-    def test_it_is_there_after_the_end(self):
-        self.prints(b'all of it')
-        self.end(9)
-        self.world.finish(run_id=RUN)
-        assert self.logs() == (0, 'all of it')
-        assert self.logs('-f') == (0, 'all of it')
-
     def test_binary_is_written_as_it_is(self):
         self.prints(b'\0\x80\xff\x1b[31m')
         _, output = self.run_command(f'run logs {RUN}', encoding='latin-1')
@@ -112,22 +105,6 @@ class OneTest(LogsCase):
         self.world.finish(run_id=RUN)
         self.sends(lambda: (self.prints(b'half rest'), self.ends(9)))
         assert self.logs() == (0, 'half rest')
-
-    def test_a_run_that_never_began_is_not_waited_for_long(self):
-        self.run_command(f'run cancel {RUN}')
-        self.world.finish(run_id=RUN)
-        before = self.world.now
-        assert self.logs() == (0, '')
-        assert self.world.now - before <= 20
-
-    def test_a_store_that_fails_for_a_while_is_waited_for(self):
-        self.sends(
-            lambda: self.prints(b'one\n'),
-            lambda: self.cluster.fail(6),
-            *[lambda: None] * 6,
-            lambda: (self.prints(b'one\ntwo\n'), self.end(8)),
-        )
-        assert self.logs('-f') == (0, 'one\ntwo\n')
 
     def test_a_store_that_fails_at_the_end_loses_nothing(self):
         def fail_parts(request):
@@ -221,24 +198,6 @@ class ManyTest(LogsCase):
         code, output = self.logs('-f --target 1')
         assert (code, output) == (common.FAILED, 'one\n')
         assert not self.client().show(RUN).ended
-
-    def test_output_comes_while_the_servers_work(self):
-        self.cluster.seen.clear()
-        began = self.world.now
-        self.sends(
-            lambda: self.prints(b'beginning\n', 2),
-            *[lambda: None] * 60,
-            self.answer,
-        )
-        code, output = self.logs('-f --target 2')
-        assert (code, output) == (0, 'beginning\n')
-        listings = [
-            each
-            for each in self.cluster.seen
-            if 'runs/logs/' in each.query.get('prefix', '')
-        ]
-        # One listing a second, however many servers there are.
-        assert len(listings) <= self.world.now - began + 15
 
     def test_without_a_store_an_error_says_so(self):
         def connect(manager):

@@ -69,13 +69,6 @@ class OneTest(OutputCase):
         _, shown = self.output('--whole')
         assert shown['deploy_stdout'] == LONG
 
-    def test_one_that_is_a_time_stays_as_it_is(self):
-        self.answered(deploy_stdout='2026-11-20T22:00:00Z')
-        self.ended()
-        for line in ('output', 'show'):
-            _, shown = self.run_command(f'run {line} {RUN} --local-time')
-            assert '2026-11-20T22:00:00Z' in shown
-
 
 class ManyTest(OutputCase):
     def test_a_table_leaves_out_the_exit_status_of_success(self):

@@ -33,24 +33,6 @@ class TimelineTest(base.CommandCase):
     def show(self, line=''):
         return self.run_command(f'timeline shop {line}')
 
-    def test_a_run_that_waits_says_what_its_server_is_busy_with(self):
-        first = self.runs.start(self.stack, 'db')
-        self.runs.change(
-            first,
-            state='running',
-            started_at=int(self.now),
-            reported_at=int(self.now),
-        )
-        self.runs.now += 1
-        self.runs.begin(self.runs.start(self.stack, 'db', action='FAIL'))
-        busy = f'busy with run {first}'
-        _, rows = self.json('timeline shop')
-        (reason,) = [row['Reason'] for row in rows if row['What'] == 'FAIL']
-        assert busy in reason
-        self.runs.now += 3600
-        _, output = self.show()
-        assert busy in output
-
     def test_it_draws_for_people(self):
         code, output = self.show()
         assert code == 0
@@ -74,10 +56,6 @@ class TimelineTest(base.CommandCase):
             'Duration': 5,
             'Reason': 'state changed',
         }
-
-    def test_some_columns_make_a_table(self):
-        _, output = self.show('-c Resource -c State')
-        assert '| db       | failed |' in output
 
     def test_a_file_is_drawn_and_can_be_listed_too(self):
         folder = self.useFixture(fixtures.TempDir())
