@@ -22,10 +22,3 @@ class FakeRunStoreTest(store_contract.RunStoreContract, testtools.TestCase):
 
     def keep(self, targets):
         self.store.targets_kept = targets
-
-    def keep_record(self, text):
-        self.store.records[1] = text
-        return 1
-
-    def record(self):
-        return self.store.records[1]
