@@ -104,6 +104,8 @@ class FilesTest(PlanCase):
         self.assertEqual((0, 'For me'), (code, found['description']))
         self.assertEqual(['secret'], found['secrets'])
         self.assertEqual(['new', 'plan'], self.column('list', 'Name'))
+        self.assertEqual((0, ''), self.run_command('delete new'))
+        self.assertEqual(['plan'], self.column('list', 'Name'))
 
     def test_an_export_can_be_created_again(self):
         tarball = self.folder / 'plan.tar.gz'
@@ -155,10 +157,6 @@ class FilesTest(PlanCase):
         tarball = packed(**{'environments/more.yaml': b'{}'})
         self.json(f'set new --from {tarball}')
         self.assertIn('environments/more.yaml', self.cloud.objects('new'))
-
-    def test_a_plan_is_deleted_in_silence(self):
-        self.assertEqual((0, ''), self.run_command('delete plan'))
-        self.assertIsNone(self.cloud.objects())
 
     def test_a_missing_plan_is_an_error(self):
         for command in (
