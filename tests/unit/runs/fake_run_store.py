@@ -64,7 +64,8 @@ class FakeRunStore:
 
     # What `run_store.RunStore` says
 
-    def create(self, project_id, run, engine_id):
+    def create(self, project_id, run, engine_id, *, tick=None):
+        assert tick is None
         with self._transaction():
             found = self._runs.get(run.id)
             if run.id in self._deleted:
