@@ -159,16 +159,10 @@ class FilesTest(PlanCase):
         self.assertIn('environments/more.yaml', self.cloud.objects('new'))
 
     def test_a_missing_plan_is_an_error(self):
-        for command in (
-            'show',
-            'delete',
-            'capability list',
-            'parameter list',
-            'role list',
-            'deploy',
-            'status',
-            'diff',
-        ):
+        lists = [
+            f'{each} list' for each in ('capability', 'parameter', 'role')
+        ]
+        for command in (*lists, 'show', 'delete', 'deploy', 'status', 'diff'):
             self.assert_refused(f'{command} nope', 'no plan nope')
 
 
@@ -257,7 +251,10 @@ class DeployTest(PlanCase):
         )
         self.assert_status('status plan', 0, 'UPDATE_FAILED')
 
-    def test_a_refused_deployment_is_an_error(self):
+    def test_a_preview_changes_nothing_and_a_refusal_is_an_error(self):
+        code, found = self.json('deploy plan --validate-only')
+        self.assertEqual((0, ['node']), (code, found['added']))
+        self.assertEqual({}, self.cloud.heat.stacks)
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
         self.assert_refused('deploy plan', 'No plan created stack')
 
@@ -282,11 +279,6 @@ class DeployTest(PlanCase):
         )
         self.assertIn('--cancel', self.stderr.getvalue())
         self.assert_status('deploy plan --cancel', 0, 'CREATE_FAILED')
-
-    def test_a_preview_changes_nothing(self):
-        code, found = self.json('deploy plan --validate-only')
-        self.assertEqual((0, ['node']), (code, found['added']))
-        self.assertEqual({}, self.cloud.heat.stacks)
 
     def test_a_difference_may_be_an_exit_code(self):
         self.json('deploy plan')

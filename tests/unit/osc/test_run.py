@@ -236,21 +236,14 @@ class ShowTest(run_door.RunCase):
             assert hidden not in output
 
     def test_what_was_asked_and_told_is_a_line_each(self):
+        names = 'event', 'state', 'at', 'tries', 'reason'
+        at = '2027-01-15T08:00:00Z'
         notices = [
-            {
-                'event': 'failed',
-                'state': 'given-up',
-                'at': '2027-01-15T08:00:00Z',
-                'tries': 9,
-                'reason': 'It answered 500',
-            },
-            {
-                'event': 'complete',
-                'state': 'pending',
-                'at': None,
-                'tries': 0,
-                'reason': '',
-            },
+            dict(zip(names, values, strict=True))
+            for values in (
+                ('failed', 'given-up', at, 9, 'It answered 500'),
+                ('complete', 'pending', None, 0, ''),
+            )
         ]
         of = door.overview.of
         self.patch(
@@ -259,10 +252,7 @@ class ShowTest(run_door.RunCase):
         self.start()
         self.run_command(f'run pause {RUN}')
         _, output = self.run_command(f'run show {RUN}')
-        assert (
-            'failed: given-up at 2027-01-15T08:00:00Z: It answered 500 '
-            in output
-        )
+        assert f'failed: given-up at {at}: It answered 500 ' in output
         assert '| complete: pending ' in output
         assert re.search('Z: pause by user +\\|', output)
 
