@@ -366,48 +366,43 @@ def test_what_cannot_start_is_given_up_when_it_is_too_late():
 
 DAY = 24 * HOUR
 Needed = schedule_deciding.Needed
+LOST, LONG = {'outcome': 'missed'}, {'acted': 1 - hour(9)}
 
 
 @pytest.mark.parametrize(
-    ('known', 'step', 'until'),
+    ('since_nine', 'step', 'until'),
     [
         # Whether it can run is checked once a day, and hourly if it cannot.
-        (record(checked=hour(9) - DAY), Needed.CHECK, 60),
-        (record(checked=hour(9) - DAY + 99), None, 99),
-        (record(checked=hour(9) - DAY + 9), None, 60),
-        (record(checked=hour(8), reason='no target'), Needed.CHECK, 60),
-        (record(checked=hour(8) + 99, reason='no target'), None, 99),
-        (
-            record(checked=hour(8), reason='late', outcome='missed'),
-            None,
-            DAY - HOUR,
-        ),
-        (record(paused='a release'), None, 60),
+        ({'checked': -DAY}, Needed.CHECK, 60),
+        ({'checked': 99 - DAY}, None, 99),
+        ({'checked': 9 - DAY}, None, 60),
+        ({'checked': -HOUR, 'reason': 'no target'}, Needed.CHECK, 60),
+        ({'checked': 99 - HOUR, 'reason': 'no target'}, None, 99),
+        ({'checked': -HOUR, 'reason': 'late', **LOST}, None, DAY - HOUR),
+        ({'paused': 'a release'}, None, 60),
         # The clock that decided before was wrong.
-        (record(checked=hour(999)), Needed.CHECK, 60),
+        ({'checked': 990 * HOUR}, Needed.CHECK, 60),
         # A start is retried, later each time.
-        (record(running=hour(9), create_until=hour(10)), Needed.START, 15),
+        ({'running': 0, 'create_until': HOUR}, Needed.START, 15),
+        ({'running': 0, 'create_until': HOUR, 'acted': -14}, None, 1),
+        ({'running': -HOUR, 'create_until': -40, **LONG}, Needed.START, 60),
         (
-            record(running=hour(9), create_until=hour(10), acted=hour(9) - 14),
-            None,
-            1,
-        ),
-        (
-            record(running=hour(8), create_until=hour(9) - 40, acted=1),
-            Needed.START,
-            60,
-        ),
-        (
-            record(running=hour(9), create_until=hour(10), acted=hour(99)),
+            {'running': 0, 'create_until': HOUR, 'acted': 90 * HOUR},
             Needed.START,
             15,
         ),
-        (record(running=hour(8), created=True), None, 20),
+        ({'running': -HOUR, 'created': True}, None, 20),
     ],
 )
 def test_what_a_schedule_needs_now_and_when_it_may_need_more(
-    known, step, until
+    since_nine, step, until
 ):
+    known = record(
+        **{
+            name: hour(9) + value if type(value) is int else value
+            for name, value in since_nine.items()
+        }
+    )
     kept = schedule_deciding.KeptSchedule(
         schedule=schedules.Schedule(cron='@yearly'), record=known
     )
