@@ -702,7 +702,7 @@ def check(world):
     concurrent = limits.concurrent(world.targets)
     assert world.most_at_once <= concurrent
     rounds = run.control.round + 1
-    most = limits.errors(world.targets) + concurrent
+    most = limits.max_errors.of(world.targets) + concurrent
     assert world.failures_begun <= rounds * most
     assert set(world.executed.values()) <= {1}
     # Nothing is left.
