@@ -24,8 +24,7 @@ class FakeHeat:
             )
             for name in names
         }
-        self.single = set(names)
-        self.updated, self.asked = [], 0
+        self.single, self.updated, self.asked = set(names), [], 0
         # Errors of the next questions after an update has begun.
         self.errors = []
         # By stack, the status of a member that max_failures tolerates.

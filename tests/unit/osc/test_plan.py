@@ -2,9 +2,7 @@
 """``openstack deployment plan …``, over the fakes of the core."""
 
 import io
-import pathlib
 import sys
-import tempfile
 import types
 
 import fixtures
@@ -44,18 +42,14 @@ class Runner:
         return jobs.CallOutcome(success=success, reason='because')
 
 
-class PlanCase(base.CommandCase):
+class PlanCase(base.FolderCase):
     """A test of commands on plans, of a cloud with Mistral.
 
-    :ivar folder: an empty one.
     :ivar runner: what runs workflows and actions at Mistral.
     """
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
         self.cloud = validation_fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
         self.runner = Runner()
