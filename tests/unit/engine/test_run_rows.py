@@ -44,7 +44,7 @@ run_tables.upgrade(engine)
 PROJECT, ENGINE = store_contract.PROJECT, store_contract.ENGINE
 
 
-class RunRowsTest(store_contract.RunStoreContract, heat_fixture.HeatTestCase):
+class RunRowsTest(store_contract.WholeContract, heat_fixture.HeatTestCase):
     def setUp(self):
         super().setUp()
         self.conf = self.useFixture(config_fixture.Config(cfg.CONF))

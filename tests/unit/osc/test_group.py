@@ -24,8 +24,7 @@ class FakeHeat:
             )
             for name in names
         }
-        self.single = set(names)
-        self.updated, self.asked = [], 0
+        self.single, self.updated, self.asked = set(names), [], 0
         # Errors of the next questions after an update has begun.
         self.errors = []
         # By stack, the status of a member that max_failures tolerates.
@@ -131,23 +130,26 @@ class NestTest(base.CommandCase):
         assert self.fake.updated == [('shop', DEFAULTS), ('mail', DEFAULTS)]
         # There is nothing left to do.
         assert self.states('--yes') == (0, {})
-
-    def test_it_can_be_told_of_some(self):
+        self.fake = FakeHeat('shop', 'mail')
         assert self.states('--yes --stack mail') == (0, {'mail': 'nested'})
         self.refused('group nest --yes --stack nosuch')
-
-    def test_without_a_terminal_it_asks_for_yes(self):
+        # Without a terminal it must be told.
         assert '--yes' in self.refused('group nest')
-        assert self.fake.updated == []
+        assert self.fake.updated == [('mail', DEFAULTS)]
 
-    def test_a_stack_that_is_not_complete_is_left_out(self):
-        self.fake = FakeHeat('shop', status='UPDATE_FAILED')
-        _, found = self.json('group nest --dry-run')
-        assert found[0]['state'] == 'blocked'
-        code, found = self.json('group nest --yes')
-        assert (code, found[0]['state']) == (common.FAILED, 'failed')
-        assert 'UPDATE_FAILED' in found[0]['reason']
-        assert self.fake.updated == []
+    def test_a_stack_that_is_not_complete_is_left_out_with_the_remedy(self):
+        for status, remedy in (
+            ('UPDATE_IN_PROGRESS', 'wait until that has ended'),
+            ('SUSPEND_COMPLETE', 'resume it'),
+            ('CHECK_FAILED', 'update it'),
+        ):
+            self.fake = FakeHeat('shop', status=status)
+            _, (found,) = self.json('group nest --dry-run')
+            assert found['state'] == 'blocked'
+            assert f'{status}: {remedy}' in found['reason']
+            code, (found,) = self.json('group nest --yes')
+            assert (code, found['state']) == (common.FAILED, 'failed')
+            assert self.fake.updated == []
 
     def test_an_update_that_fails_ends_the_waiting(self):
         for outcome, is_seen, reason in (
@@ -188,16 +190,6 @@ class NestTest(base.CommandCase):
         assert code == common.FAILED
         assert states == {'shop': 'failed', 'mail': 'nested'}
         assert self.fake.updated == [('mail', DEFAULTS)]
-
-    def test_the_remedy_is_that_of_the_status(self):
-        for status, remedy in (
-            ('UPDATE_IN_PROGRESS', 'wait until that has ended'),
-            ('SUSPEND_COMPLETE', 'resume it'),
-            ('CHECK_FAILED', 'update it'),
-        ):
-            self.fake = FakeHeat('shop', status=status)
-            _, (found,) = self.json('group nest --dry-run')
-            assert f'{status}: {remedy}' in found['reason']
 
     def test_interrupted_it_says_what_continues(self):
         def interrupt(seconds):

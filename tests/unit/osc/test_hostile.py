@@ -182,8 +182,7 @@ def test_a_pipe_gets_the_bytes_as_they_are(form):
 
 @every_kind
 @pytest.mark.parametrize(
-    'error',
-    [errors.Refused, errors.Invalid, OSError, ValueError],
+    'error', [errors.Refused, errors.Invalid, OSError, ValueError]
 )
 def test_no_error_commands_a_terminal(command, error):
     def fail(_):
@@ -204,27 +203,3 @@ def test_no_warning_commands_a_terminal_or_forges_a_line(command):
     _, said = run(command, warn)
     assert_harmless(said)
     assert len(said.splitlines()) == 2
-
-
-@every_kind
-def test_no_progress_commands_a_terminal(command, monkeypatch):
-    monkeypatch.setattr('heat_plugins.osc.progress.Display.delay', 0.0)
-    monkeypatch.setenv('TERM', 'xterm')
-
-    def work(found):
-        found.progress.say(HOSTILE)
-        found.progress.show(HOSTILE, 1, 2)
-        base.until(screen, 'evil')
-        return (), []
-
-    stderr = Screen(True)
-    screen = stderr.getvalue
-    monkeypatch.setattr('sys.stderr', stderr)
-    app = types.SimpleNamespace(client_manager=None, stdout=Screen(True))
-
-    made = acting(command, work)(app, None)
-    made.run(made.get_parser('x').parse_args([]))
-    # rich moves the cursor and colours what is its own.
-    for bad in ('\x1b]0;', '\x07', '\x1b[2J\u202e', '\u202e', '\x9b'):
-        assert bad not in screen()
-    assert r'web\x1b]0;title\x07' in screen()

@@ -71,15 +71,6 @@ class RegisterTest(NodeCase):
         self.assertEqual(['unchanged'] * 2, [one['Action'] for one in found])
         self.assert_states(a='available', b='available')
 
-    def test_a_dry_run_registers_nothing(self):
-        code, found = self.register('--dry-run')
-        self.assertEqual(0, code)
-        self.assertEqual(['port 52:54:00:00:00:01'], found[0]['Changes'])
-        self.assertEqual(
-            ['would be created'] * 2, [one['Action'] for one in found]
-        )
-        self.assert_states()
-
     def test_a_node_that_fails_is_shown_with_the_others(self):
         self.wrong['b'] = 'no route to host'
         with self.assertLogs('', 'ERROR') as logs:
@@ -91,7 +82,12 @@ class RegisterTest(NodeCase):
         )
         self.assert_states(a='available', b='enroll')
 
-    def test_removal_is_opt_in(self):
+    def test_a_dry_run_registers_nothing_and_removal_is_opt_in(self):
+        code, found = self.register('--dry-run')
+        self.assertEqual((0, 2), (code, len(found)))
+        self.assertEqual(['port 52:54:00:00:00:01'], found[0]['Changes'])
+        self.assertEqual('would be created', found[0]['Action'])
+        self.assert_states()
         self.ironic.add('id-x', name='x')
         self.assertEqual(2, len(self.register()[1]))
         *_, last = self.register('--remove')[1]
@@ -150,25 +146,18 @@ class IntrospectTest(NodeCase):
             code, found = self.introspect('--all')
         self.assertEqual((common.INTERRUPTED, []), (code, found))
         self.assert_states(a='inspect failed', b='inspect failed')
-
-    def test_inspections_of_others_can_be_stopped(self):
+        # Those of others can be stopped, too.
         self.ironic.row('a')['provision_state'] = 'inspect wait'
-        code, found = self.introspect('--all --abort')
-        self.assertEqual((0, [{'UUID': 'id-a'}]), (code, found))
+        found = self.introspect('--all --abort')
+        self.assertEqual((0, [{'UUID': 'id-a'}]), found)
 
-    def test_either_names_or_all_are_to_be_given(self):
-        for arguments in ((), ('a', '--all')):
-            self.refused('node introspect', *arguments)
-
-
-class ProvideAndListTest(NodeCase):
     def test_nodes_become_available_and_are_listed(self):
-        self.ironic.add('id-a', name='a', provision_state='manageable')
         code, found = self.json('node provide a')
         self.assertEqual((0, 'done'), (code, found[0]['State']))
-        code, found = self.json('node list')
-        self.assertEqual(0, code)
+        _, found = self.json('node list')
+        names = 'Name', 'UUID', 'State'
         self.assertEqual(
-            ('a', 'id-a', 'available'),
-            tuple(found[0][name] for name in ('Name', 'UUID', 'State')),
+            ['a', 'id-a', 'available'], [found[0][name] for name in names]
         )
+        for arguments in ((), ('a', '--all')):
+            self.refused('node introspect', *arguments)

@@ -2,9 +2,7 @@
 """``openstack deployment plan …``, over the fakes of the core."""
 
 import io
-import pathlib
 import sys
-import tempfile
 import types
 
 import fixtures
@@ -44,18 +42,14 @@ class Runner:
         return jobs.CallOutcome(success=success, reason='because')
 
 
-class PlanCase(base.CommandCase):
+class PlanCase(base.FolderCase):
     """A test of commands on plans, of a cloud with Mistral.
 
-    :ivar folder: an empty one.
     :ivar runner: what runs workflows and actions at Mistral.
     """
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
         self.cloud = validation_fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
         self.runner = Runner()
@@ -104,6 +98,8 @@ class FilesTest(PlanCase):
         self.assertEqual((0, 'For me'), (code, found['description']))
         self.assertEqual(['secret'], found['secrets'])
         self.assertEqual(['new', 'plan'], self.column('list', 'Name'))
+        self.assertEqual((0, ''), self.run_command('delete new'))
+        self.assertEqual(['plan'], self.column('list', 'Name'))
 
     def test_an_export_can_be_created_again(self):
         tarball = self.folder / 'plan.tar.gz'
@@ -111,6 +107,14 @@ class FilesTest(PlanCase):
         self.assertEqual(0o600, tarball.stat().st_mode & 0o777)
         self.json(f'create new --from {tarball}')
         self.assertEqual(set(fakes.content()), set(self.cloud.objects('new')))
+        # A folder that the plan has is part of the paths of a tarball.
+        with (
+            (self.folder / 'set.tar.gz').open('wb') as file,
+            tarballs.writer(file) as add,
+        ):
+            add('environments/more.yaml', b'{}')
+        self.json(f'set new --from {file.name}')
+        self.assertIn('environments/more.yaml', self.cloud.objects('new'))
         # A failed export keeps the former file.
         tarball.write_text('the former one')
         self.refused(f'export nope {tarball}')
@@ -137,40 +141,11 @@ class FilesTest(PlanCase):
         self.assertEqual((0, len(fakes.content())), (code, found['files']))
         self.assert_refused('set plan --prune', 'root.yaml')
 
-    def test_a_folder_around_all_files_is_left_out(self):
-        def packed(**files):
-            path = self.folder / 'some.tar.gz'
-            with path.open('wb') as file, tarballs.writer(file) as add:
-                for name, content in files.items():
-                    add(name, content)
-            return path
-
-        files = {f'x-1.0/{k}': v for k, v in fakes.content().items()}
-        for command in ('create', 'set'):
-            self.json(f'{command} new --from {packed(**files)}')
-            self.assertEqual(
-                set(fakes.content()), set(self.cloud.objects('new'))
-            )
-        # One that the plan has is part of the paths.
-        tarball = packed(**{'environments/more.yaml': b'{}'})
-        self.json(f'set new --from {tarball}')
-        self.assertIn('environments/more.yaml', self.cloud.objects('new'))
-
-    def test_a_plan_is_deleted_in_silence(self):
-        self.assertEqual((0, ''), self.run_command('delete plan'))
-        self.assertIsNone(self.cloud.objects())
-
     def test_a_missing_plan_is_an_error(self):
-        for command in (
-            'show',
-            'delete',
-            'capability list',
-            'parameter list',
-            'role list',
-            'deploy',
-            'status',
-            'diff',
-        ):
+        lists = [
+            f'{each} list' for each in ('capability', 'parameter', 'role')
+        ]
+        for command in (*lists, 'show', 'delete', 'deploy', 'status', 'diff'):
             self.assert_refused(f'{command} nope', 'no plan nope')
 
 
@@ -259,7 +234,10 @@ class DeployTest(PlanCase):
         )
         self.assert_status('status plan', 0, 'UPDATE_FAILED')
 
-    def test_a_refused_deployment_is_an_error(self):
+    def test_a_preview_changes_nothing_and_a_refusal_is_an_error(self):
+        code, found = self.json('deploy plan --validate-only')
+        self.assertEqual((0, ['node']), (code, found['added']))
+        self.assertEqual({}, self.cloud.heat.stacks)
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
         self.assert_refused('deploy plan', 'No plan created stack')
 
@@ -284,11 +262,6 @@ class DeployTest(PlanCase):
         )
         self.assertIn('--cancel', self.stderr.getvalue())
         self.assert_status('deploy plan --cancel', 0, 'CREATE_FAILED')
-
-    def test_a_preview_changes_nothing(self):
-        code, found = self.json('deploy plan --validate-only')
-        self.assertEqual((0, ['node']), (code, found['added']))
-        self.assertEqual({}, self.cloud.heat.stacks)
 
     def test_a_difference_may_be_an_exit_code(self):
         self.json('deploy plan')

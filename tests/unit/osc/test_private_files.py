@@ -26,10 +26,6 @@ class FileTest(PrivateFilesCase):
         super().setUp()
         self.path = self.folder / 'run.html'
 
-    def test_only_its_user_reads_it(self):
-        private_files.write(self.path, 'secret')
-        assert self.mode('run.html') == 384
-
     def test_one_that_others_could_read_is_replaced(self):
         self.path.write_text('of yesterday')
         self.path.chmod(0o644)

@@ -37,23 +37,6 @@ class PreviewTest(base.CommandCase):
         ] == rows
         assert len(self.json(NIGHTLY)[1]) == 5
 
-    def test_the_first_time_is_the_one_to_begin_from_with_a_note(self):
-        for line, local, note in (
-            ('@daily --from 2027-03-01', '2027-03-01T00:00:00+00:00', ''),
-            (
-                '"30 2 * * *" --timezone Europe/Berlin --from 2027-03-28',
-                '2027-03-28T03:00:00+02:00',
-                'the clock skips 02:30 on this day',
-            ),
-            (
-                '"30 2 * * *" --timezone Europe/Berlin --from 2027-10-31',
-                '2027-10-31T02:30:00+02:00',
-                'the clock shows 02:30 twice; the first',
-            ),
-        ):
-            _, (row,) = self.json(f'schedule preview -n 1 --cron {line}')
-            assert (row['local'], row['note']) == (local, note)
-
     def test_a_jitter_has_a_column_of_its_own(self):
         line = f'{NIGHTLY} --from 2027-01-01 -n 1'
         assert 'Latest start' not in self.run_command(line)[1]
@@ -61,7 +44,12 @@ class PreviewTest(base.CommandCase):
         assert 'Latest start' in output
         assert '2027-01-01T01:40:00Z' in output
 
-    def test_fewer_times_may_be_left_and_none_is_an_error(self):
+    def test_the_first_time_is_from_where_it_begins_with_a_note(self):
+        _, (row,) = self.json(f'{NIGHTLY} -n 1 --from 2027-03-28')
+        assert row['local'] == '2027-03-28T03:00:00+02:00'
+        assert row['note'] == 'the clock skips 02:30 on this day'
+        _, (row,) = self.json(f'{NIGHTLY} -n 1 --from 2027-10-31')
+        assert row['note'] == 'the clock shows 02:30 twice; the first'
         once = 'schedule preview --at 2027-01-01T02:00'
         assert len(self.json(f'{once} --from 2027-01-01')[1]) == 1
         self.assert_refused(f'{once} --from 2027-01-02', 'has no time after')
@@ -222,7 +210,12 @@ class SignalTest(SignalCase):
         _, shown = self.json('schedule resume shop nightly')
         assert shown['paused'] == ''
 
-    def test_a_run_shows_its_id(self):
+    def test_a_run_shows_its_id_or_why_an_engine_refuses(self):
+        self.assert_refused(
+            'schedule run shop nightly',
+            'has not followed "run" within 20 s',
+            'openstack stack event list shop',
+        )
         self.heat.signalled = lambda resource, details: self.followed(
             last_run='5eed-00c0ffee', last_outcome='running'
         )
@@ -257,13 +250,6 @@ class SignalTest(SignalCase):
         self.change(last_outcome='complete', reason='no store')
         self.slept = lambda: self.change(last_outcome='running', reason='')
         assert self.json('schedule run shop nightly')[0] == 0
-
-    def test_an_engine_that_refuses_has_left_an_event(self):
-        self.assert_refused(
-            'schedule run shop nightly',
-            'has not followed "run" within 20 s',
-            'openstack stack event list shop',
-        )
 
 
 class PageTest(base.CommandCase):

@@ -121,26 +121,23 @@ class BackfillTest(test_schedule.SignalCase):
             assert said == ''
             assert 'Fri 2027-01-15' in path.read_text()
 
-    def test_a_failure_is_an_exit_code(self):
-        self.phase = 'failed'
+    def test_the_end_of_the_wait(self):
+        self.heat.signalled = lambda *args: self.followed(backfill=0)
+        # It ended before the first poll.
+        assert self.json(LINE)[0] == 0
+        self.heat.signalled, self.phase = self.follow, 'failed'
         code, rows = self.json(f'{LINE} --wait')
-        assert code == 3
-        assert rows[0]['state'] == 'failed'
-
-    def test_a_pause_ends_the_wait(self):
+        assert (code, rows[0]['state']) == (3, 'failed')
+        del self.states[FIRST]
         self.heat.signalled = lambda *args: self.followed(
             backfill=2, paused='a release'
         )
         self.assert_refused(f'{LINE} --wait', 'is paused (a release)')
-
-    def test_a_refusal_during_another_backfill_is_a_failure(self):
-        self.change(backfill=2)
+        # A refusal during another backfill is a failure.
         self.heat.signalled = lambda *args: None
         self.assert_refused(LINE, 'has not followed "backfill"')
-
-    def test_what_ended_before_the_first_poll_was_followed(self):
-        self.heat.signalled = lambda *args: self.followed(backfill=0)
-        assert self.json(LINE)[0] == 0
+        del self.heat.attributes['nightly', 'show']['times']
+        self.assert_refused(LINE, 'upgrade heat-plugins')
 
     def test_it_stops(self):
         self.change(backfill=2)
@@ -154,7 +151,3 @@ class BackfillTest(test_schedule.SignalCase):
         self.assert_refused('schedule backfill shop nightly', said)
         self.assert_refused(f'{LINE} --stop', said)
         self.assert_refused(LINE.replace('01-11', '02-01'), 'no time from')
-
-    def test_an_engine_of_an_earlier_release_is_named(self):
-        del self.heat.attributes['nightly', 'show']['times']
-        self.assert_refused(LINE, 'upgrade heat-plugins')

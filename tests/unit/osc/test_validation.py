@@ -5,7 +5,6 @@ import json
 
 from heat_plugins import errors
 from heat_plugins.clients import mistral_plans
-from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc.validations import validation_commands
 from heat_plugins.validations import validation_ledger
@@ -159,45 +158,42 @@ class RunTest(ValidationCase):
         self.assertNotIn('a key', begun)
         self.assertEqual({}, self.cloud.objects(UPLOADS))
 
-    def test_files_are_sent_to_mistral(self):
+    def test_mistral_gets_files_and_its_errors_are_said(self):
         self.write('a.yaml', fakes.playbook('A').decode())
         code, found = self.json(f'validation run --from {self.folder}')
         self.assertEqual((0, 'a'), (code, found[0]['Validation']))
         self.assertEqual({}, self.cloud.objects(UPLOADS))
         # The fake has finished it before the first poll.
         self.assertEqual(0, self.json('validation run plan --no-wait')[0])
-
-    def test_errors_of_mistral(self):
         self.machine.absent = 'install it'
         self.assert_refused('validation run plan', 'install it')
+        ends = [
+            KeyboardInterrupt,
+            mistral_plans.WorkflowExecution(
+                id='e-1', state='ERROR', reason='Heartbeat was not heard'
+            ),
+        ]
 
-        def die(name, arguments, description):
-            self.cloud.validations.ledger.begin(
-                validation_ledger.ValidationRun(
-                    id=arguments['run_id'],
-                    source='plan plan',
-                    started_at='2026-11-21T00:00:00Z',
-                )
+        def start(name, arguments, description):
+            run = validation_ledger.ValidationRun(
+                id=arguments['run_id'], source='', started_at='2026-11-21'
             )
-            return 'execution-1'
+            self.cloud.validations.ledger.begin(run)
+            return 'e-1'
 
-        self.patch(self.executions, 'start_workflow', die)
-        self.executions.found['execution-1'] = mistral_plans.WorkflowExecution(
-            id='execution-1', state='ERROR', reason='Heartbeat was not heard'
-        )
-        self.assert_refused(
-            'validation run plan', 'execution-1 of Mistral: Heartbeat'
-        )
+        self.patch(self.executions, 'start_workflow', start)
 
-    def test_an_interrupt_ends_the_waiting_for_mistral(self):
-        def interrupt(execution_id):
-            raise KeyboardInterrupt
+        def execution(execution_id):
+            end = ends.pop(0)
+            if end is KeyboardInterrupt:
+                raise end
+            return end
 
-        self.patch(self.executions, 'execution', interrupt)
-        self.assertEqual(
-            common.INTERRUPTED, self.json('validation run plan')[0]
-        )
+        self.patch(self.executions, 'execution', execution)
+        code, _ = self.json('validation run plan')
+        self.assertEqual(common.INTERRUPTED, code)
         self.assertIn('validation stop', self.stderr.getvalue())
+        self.assert_refused('validation run plan', 'e-1 of Mistral: Heartbeat')
 
 
 class ResultTest(ValidationCase):
@@ -225,18 +221,6 @@ class ResultTest(ValidationCase):
         self.assertEqual((0, []), found)
         self.assertIn('There are no recorded runs', str(logs.output))
 
-    def test_durations_have_units_for_people_and_are_seconds_elsewhere(self):
-        self.assertEqual('1 min 5 s', columns.Seconds(65.0).human_readable())
-        for which in (
-            'list',
-            f'show {self.run_id}',
-            f'show {self.run_id} dns',
-        ):
-            _, found = self.json(f'validation result {which}')
-            self.assertIsInstance(found[0]['Duration'], float)
-            _, table = self.run_command(f'validation result {which}')
-            self.assertRegex(table, r'\d s +\|')
-
     def test_a_validation_is_shown_task_by_task_or_as_printed(self):
         code, found = self.json(f'validation result show {self.run_id}')
         self.assertEqual((0, 3), (code, len(found)))
@@ -249,11 +233,13 @@ class ResultTest(ValidationCase):
             f'validation result show {self.run_id} dns --stdout -f value'
         )
         self.assertEqual('PLAY\n', output)
-
-    def test_a_missing_result_is_an_error(self):
-        run = self.run_id
-        for which in ('no-such-run', f'{run} nope', f'{run} ../run'):
+        for which in ('no-such-run', f'{self.run_id} ../run'):
             self.refused(f'validation result show {which}')
+        for which in ('list', f'show {self.run_id}'):
+            _, found = self.json(f'validation result {which}')
+            self.assertIsInstance(found[0]['Duration'], float)
+            _, table = self.run_command(f'validation result {which}')
+            self.assertRegex(table, r'\d s +\|')
 
 
 class StopTest(ValidationCase):

@@ -115,10 +115,7 @@ class Heat:
         ]
         inputs.append({'name': 'deploy_password', 'value': 'of-the-server'})
         derived = self.add_config(
-            name=name,
-            group=source.group,
-            config=source.config,
-            inputs=inputs,
+            name=name, group=source.group, config=source.config, inputs=inputs
         )
         row = self._row(derived.id, server, 'CREATE', 'COMPLETE', '')
         self.add_resource(
@@ -173,13 +170,7 @@ class Heat:
         return rows
 
     def happens(
-        self,
-        stack,
-        name,
-        status,
-        time,
-        physical_id='',
-        reason='state changed',
+        self, stack, name, status, time, physical_id='', reason='state changed'
     ):
         """Let an event be listed."""
         self.happened.append(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A strict store of runs, in memory; see `run_store.RunStore`.
+"""A strict store of runs, in memory, for what leads and shows them.
+
+See `run_store.RunStore`; what only heat-engine's services ask, it lacks.
 
 It keeps what JSON can say. On request it loses any compare-and-swap, cuts off
 any transaction, keeps the answer of a commit to itself, and shows commits
@@ -26,10 +28,7 @@ class Kept:
 
     stored: run_store.StoredRun
     last_step: str | None = None
-    tick: tuple | None = None
     keys: dict[int, str] = dataclasses.field(default_factory=dict)
-    changed: dict[int, float] = dataclasses.field(default_factory=dict)
-    signatures: dict[int, str] = dataclasses.field(default_factory=dict)
 
 
 class FakeRunStore:
@@ -44,18 +43,15 @@ class FakeRunStore:
     :ivar given: the deliveries whose rows are there, by deployment.
     :ivar settled: how attempts ended that their rows say, by deployment.
     :ivar steps: how many were stored.
-    :ivar records: those of schedules, by the number of the resource.
     """
 
-    def __init__(self, *, output_limit=64 * 1024, days=90):
+    def __init__(self):
         self.now = 1_800_000_000.0
         self.targets_kept = 100_000
         self.aborts = self.silent = self.losing = self.steps = 0
-        self.given, self.settled, self.records = {}, {}, {}
-        self._days = days
-        self._output_limit = output_limit
+        self.given, self.settled = {}, {}
         self._lock = threading.RLock()
-        self._runs, self._deleted = {}, {}
+        self._runs, self._deleted = {}, set()
         self._shown = None
 
     @property
@@ -69,30 +65,17 @@ class FakeRunStore:
     # What `run_store.RunStore` says
 
     def create(self, project_id, run, engine_id, *, tick=None):
+        assert tick is None
         with self._transaction():
             found = self._runs.get(run.id)
             if run.id in self._deleted:
                 raise errors.Exists(run.id)
-            is_same = (
-                found
-                and found.stored.project_id == project_id
-                and (
-                    run_store.is_same_order(found.stored.run.order, run.order)
-                )
-            )
-            due = tick and (tick.schedule, tick.due_at)
-            if tick and self.records.get(tick.resource) == tick.before:
-                self.records[tick.resource] = tick.after
-                every = self._runs.values()
-                if any(each.tick == due for each in every):
-                    raise errors.Exists(tick.schedule)
-                if found:
-                    raise errors.Refused(run.id)
-            elif is_same and (not tick or found.stored.engine_id == engine_id):
-                return found.stored
-            elif tick:
-                raise run_store.Stale(tick.schedule)
-            elif found:
+            if found:
+                kept = found.stored
+                if kept.project_id == project_id and run_store.is_same_order(
+                    kept.run.order, run.order
+                ):
+                    return kept
                 raise errors.Exists(run.id)
             in_progress = sum(
                 len(each.stored.run.attempts)
@@ -110,8 +93,6 @@ class FakeRunStore:
             )
             self._runs[run.id] = Kept(
                 kept,
-                tick=due,
-                changed=dict.fromkeys(range(len(run.attempts)), self.now),
             )
             return kept
 
@@ -141,29 +122,6 @@ class FakeRunStore:
         ]
         return heads[: min(wanted.limit, run_store.PAGE)]
 
-    def latest(self, project_id, deployment_ids, most):
-        found = {}
-        for kept in sorted(
-            self._visible().values(),
-            key=lambda each: _order(each.stored),
-            reverse=True,
-        ):
-            run = kept.stored.run
-            bare = dataclasses.replace(
-                run.order, limits=run_records.RunLimits(), inputs={}
-            )
-            for number, member in enumerate(run.order.members):
-                its = found.setdefault(member.deployment_id, [])
-                if kept.stored.project_id == project_id and len(its) < most:
-                    its.append(
-                        run_records.RunRecord(
-                            order=dataclasses.replace(bare, members=[member]),
-                            control=run.control,
-                            attempts=(run.attempts[number],),
-                        )
-                    )
-        return {k: v for k, v in found.items() if v and k in deployment_ids}
-
     def on_server(self, project_id, server_id):
         found = []
         for kept in self._visible().values():
@@ -182,24 +140,6 @@ class FakeRunStore:
                         )
                     )
         return found
-
-    def held_in(self, stack_id):
-        held = {}
-        for kept in self._visible().values():
-            run = kept.stored.run
-            for member, attempt in zip(
-                run.order.members, run.attempts, strict=True
-            ):
-                if member.stack_id == stack_id and attempt.row_id:
-                    held.setdefault(run.id, set()).add(member.deployment_id)
-        return held
-
-    def heads_of(self, projects):
-        return {
-            run_id: overview.head(each.stored.run)
-            for run_id, each in self._visible().items()
-            if projects.get(run_id) == each.stored.project_id
-        }
 
     def led_by(self, engine_id):
         return {
@@ -279,15 +219,12 @@ class FakeRunStore:
                 raise run_store.Stale(after.id)
             attempts[number] = attempt
             revisions[number] += 1
-            kept.changed[number] = self.now
             if number in given and after.order.config is None:
                 kept.keys[number] = run_store.live_key(
                     before.project_id,
                     after.order.members[number].deployment_id,
                     after.order.action,
                 )
-            if number in given:
-                kept.signatures[number] = run_store.signature_of(given[number])
             if not attempt.is_live:
                 kept.keys.pop(number, None)
         if taken := self._taken(kept, given):
@@ -336,7 +273,7 @@ class FakeRunStore:
         before = kept.stored.run.attempts[key.number]
         if before.number != key.attempt:
             return False
-        after = run_store.answered(before, outcome, self._output_limit)
+        after = run_store.answered(before, outcome, 64 * 1024)
         if after is None or after is before:
             return after is before
         kept.stored = dataclasses.replace(
@@ -349,36 +286,11 @@ class FakeRunStore:
                 for number, revision in enumerate(kept.stored.revisions)
             ),
         )
-        kept.changed[key.number] = self.now
         if not after.is_live:
             kept.keys.pop(key.number, None)
             if before.is_live and after.row_id in self.given:
                 self.settled[after.row_id] = after
         return True
-
-    def awaiting(self, signature):
-        wanted = run_store.signature_kept(signature)
-        for kept in self._visible().values():
-            run = kept.stored.run
-            for number, known in kept.signatures.items():
-                if known == wanted:
-                    member = run.order.members[number]
-                    order = dataclasses.replace(run.order, members=[member])
-                    return run_store.Awaiting(
-                        project_id=kept.stored.project_id,
-                        run=dataclasses.replace(
-                            run, order=order, attempts=(run.attempts[number],)
-                        ),
-                        number=number,
-                    )
-        return None
-
-    def is_busy(self, run_id):
-        found = self._visible().get(run_id)
-        return found is not None and any(
-            each.state is None or each.is_live
-            for each in found.stored.run.attempts
-        )
 
     def delete(self, project_id, run_id):
         with self._transaction():
@@ -389,40 +301,8 @@ class FakeRunStore:
                 raise errors.Refused(
                     f'{run_id} has not ended; cancel it first'
                 )
-            self._deleted[run_id] = self._runs.pop(run_id)
-
-    def surplus(self):
-        ended = sorted(
-            (each for each in self._runs.values() if each.stored.run.ended),
-            key=lambda each: each.stored.run.control.ended_at,
-        )
-        oldest = self.now - self._days * 24 * 3600
-        unwanted, present = [*self._deleted.values()], {}
-        for each in self._runs.values():
-            kept = each.stored
-            present.setdefault(kept.project_id, 0)
-            present[kept.project_id] += len(kept.revisions)
-        for each in ended:
-            kept = each.stored
-            is_old = kept.run.control.ended_at < oldest
-            if is_old or present[kept.project_id] > self.targets_kept:
-                present[kept.project_id] -= len(kept.revisions)
-                unwanted.append(each)
-        return [
-            run_store.Surplus(
-                project_id=each.stored.project_id,
-                run_id=each.stored.run.id,
-                stack_ids=each.stored.run.order.stack_ids,
-            )
-            for each in unwanted[: run_store.PAGE]
-        ]
-
-    def remove(self, surplus):
-        with self._transaction():
-            self._deleted.pop(surplus.run_id, None)
-            found = self._runs.get(surplus.run_id)
-            if found is not None and found.stored.run.ended:
-                del self._runs[surplus.run_id]
+            self._deleted.add(run_id)
+            del self._runs[run_id]
 
     # What tests say
 
@@ -431,11 +311,8 @@ class FakeRunStore:
         """Change all or nothing; fail as it is told."""
         with self._lock:
             before = self._runs, self.given, self.settled, self.steps
-            records = dict(self.records)
             self._runs = {
-                run_id: dataclasses.replace(
-                    each, keys=dict(each.keys), changed=dict(each.changed)
-                )
+                run_id: dataclasses.replace(each, keys=dict(each.keys))
                 for run_id, each in self._runs.items()
             }
             self.given, self.settled = dict(self.given), dict(self.settled)
@@ -446,7 +323,6 @@ class FakeRunStore:
                     raise errors.Unavailable('cut off before its commit')
             except BaseException:
                 self._runs, self.given, self.settled, self.steps = before
-                self.records = records
                 raise
             if self.silent:
                 self.silent -= 1
@@ -508,8 +384,7 @@ def _is_wanted(kept, wanted):
             wanted.action in (None, order.action),
             not wanted.state or control.phase.value in wanted.state,
             wanted.who in (None, run_store.user_of(order)),
-            wanted.schedule is None
-            or (kept.tick and kept.tick[0] == wanted.schedule),
+            wanted.schedule is None,
             wanted.since is None or order.created_at >= wanted.since,
             wanted.until is None or order.created_at <= wanted.until,
             wanted.newer_than is None

@@ -91,12 +91,11 @@ def test_what_lacks_the_action_is_left_out(heat):
         for name in ('n2', 'n5')
     }
     assert len(chosen.targets) == 4
-
-
-def test_names_without_a_target_are_known(heat):
-    without_backup(heat, 'n2')
     names = ['fleet', 'fleet.n2', 'gone', 'gone*']
     assert choose(heat, resources=names).unmet == ['fleet.n2', 'gone']
+    without_backup(heat, *SERVERS)
+    with pytest.raises(errors.NotFound, match='only Heat runs CREATE'):
+        choose(heat, 'CREATE')
 
 
 def test_what_has_no_config_now_is_no_target(heat):
@@ -130,9 +129,6 @@ def test_deployments_are_found_whatever_they_offer(heat):
     wanted = ordering.Wanted(stacks=['s0'], resources=['flete'])
     with pytest.raises(errors.NotFound, match=r'Its deployments: fleet\.n0'):
         chooser.deployments(wanted)
-
-
-def test_a_resource_that_is_not_there_is_named(heat):
     with pytest.raises(
         errors.NotFound, match='BACKUP in stack s0, resource flete: an action'
     ):
@@ -183,9 +179,3 @@ def test_what_has_no_targets_or_too_many_is_refused(
     monkeypatch.setattr(run_records, 'MOST', 1)
     with pytest.raises(errors.Error, match=said):
         choose(heat, **wanted)
-
-
-def test_what_heat_alone_runs_has_no_targets(heat):
-    without_backup(heat, *SERVERS)
-    with pytest.raises(errors.NotFound, match='only Heat runs CREATE'):
-        choose(heat, 'CREATE')

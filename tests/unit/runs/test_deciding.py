@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+import re
+
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -39,240 +42,161 @@ def ended(found, *members, state=_State.COMPLETE, at=NOW):
     )
 
 
-GONE = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
+def followed(run, what, at=NOW, **more):
+    wanted = run_records.Request(do=what, who='bob', **more)
+    return deciding.follow(run, wanted, at)
 
 
-class DecidingTestCase(testtools.TestCase):
-    def advance(self, found, start=(), at=0):
-        step = deciding.advance(found, NOW + at)
-        assert tuple(start) == step.start
-        return step.run
+#: What becomes of targets.
+ENDS = {
+    '=': {'state': _State.COMPLETE, 'ended_at': NOW},
+    'x': {'state': _State.FAILED, 'ended_at': NOW},
+    't': {'state': _State.TIMED_OUT, 'ended_at': NOW},
+    'c': {'state': _State.CANCELLED, 'ended_at': NOW},
+    'g': {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW},
+    'w': {'state': _State.WAITING},
+    'n': {'state': None, 'number': 0},
+    'r': {'reported_at': NOW + 3},
+}
 
-    def assert_ends(self, run, phase, reason):
-        """Assert that a run ends, and how; return it."""
-        run = self.advance(run, at=90)
-        assert (run.control.phase, run.control.reason) == (phase, reason)
-        return run
 
-    def follow(self, found, what):
-        wanted = run_records.Request(do=what, who='bob')
-        return deciding.follow(found, wanted, NOW)
+def play(run, story):
+    """Return the run after a story, and the last reason that it checks.
 
-    def test_a_run_starts_as_another_one_ends(self):
-        run = self.advance(operation(max_concurrent=2), (0, 1))
-        run = self.advance(ended(run, 1), (2,))
-        assert run.live == [0, 2]
-        # A percentage is one run at least.
-        self.advance(operation(max_concurrent='10%'), (0,))
-        self.advance(operation(20, max_concurrent='10%'), (0, 1))
+    :param story: words. ``>01`` decides, and starts these; ``-01`` decides,
+        and withdraws these; ``~0`` says which expire; ``@9`` is a time;
+        ``!FAILED`` is the phase; a letter or a sign is what becomes of
+        targets, see `ENDS`; others are requests, of one target if they end
+        with its number.
+    """
+    at, reason = NOW, ''
+    for word in story.split():
+        sign, rest = word[0], word[1:]
+        numbers = tuple(map(int, rest)) if rest.isdigit() else ()
+        step = deciding.advance(run, at)
+        if sign in '>-':
+            wanted = (numbers, ()) if sign == '>' else ((), numbers)
+            assert (step.start, step.withdraw) == wanted, word
+            run = step.run
+        elif sign == '~':
+            assert step.expire == numbers, word
+        elif sign == '@':
+            at = NOW + int(rest)
+        elif sign == '!':
+            assert run.control.phase is _Phase[rest]
+            reason = run.control.reason
+        elif sign in ENDS and (numbers or not rest):
+            values = dict(ENDS[sign])
+            if 'ended_at' in values:
+                values['ended_at'] = at
+            run = run.attempted(dict.fromkeys(numbers, values))
+        elif word[-1].isdigit():
+            only = run.run_id(int(word[-1]))
+            run = followed(run, word[:-1], at, only=only)
+        else:
+            run = followed(run, word, at)
+    return run, reason
 
-    def test_nothing_starts_after_too_many_failures(self):
-        run = self.advance(operation(max_concurrent=2, max_errors=1), (0, 1))
-        run = self.advance(ended(run, 0, state=_State.FAILED), (2,))
-        run = self.advance(ended(run, 1, state=_State.TIMED_OUT))
-        assert run.control.phase is _Phase.STOPPING
-        self.assert_ends(
-            ended(run, 2),
-            _Phase.TIMED_OUT,
-            'More failures than max-errors allows (1); 2 of 6 failed; 3 not '
-            'started',
-        )
 
-    def test_canaries_come_first_and_all_must_succeed(self):
-        found = operation(max_concurrent=4, canary=2, max_errors=5)
-        found = self.advance(found, (0, 1))
-        found = self.advance(ended(found, 0))
-        self.advance(ended(found, 1), (2, 3, 4, 5))
-        found = self.advance(ended(found, 1, state=_State.FAILED))
-        assert _Phase.FAILED is found.control.phase
-        assert 'A canary has failed' in found.control.reason
+CASES = """
+# One starts as another ends; a percentage is one run at least.
+6 max_concurrent=2: >01 =1 >2
+6 max_concurrent=10%: >0
+20 max_concurrent=10%: >01
+6 max_concurrent=2 max_errors=1: >01 x0 >2 t1 > !STOPPING =2 > !TIMED_OUT
+  More failures than max-errors allows (1); 2 of 6 failed; 3 not started
+# Canaries come first, all must succeed, and a user approves.
+6 max_concurrent=4 canary=2 max_errors=5: >01 =0 > =1 >2345
+6 canary=2 max_errors=5: >01 =0 x1 > !FAILED
+  A canary has failed; 1 of 6 failed; 4 not started
+6 canary=1 approve_after_canary=yes: >0 =0 > !APPROVAL resume >12345 !RUNNING
+# A pause is between two batches.
+6 max_concurrent=2 pause=30: >01 @5 =0 > @10 =1 @39 > @40 >23
+# What runs goes on while a user holds the run.
+6 max_concurrent=2: >01 pause =0 > !PAUSED
+  Paused by bob. To continue: openstack software deployment run resume {id}
+6 max_concurrent=2: >01 pause =0 > resume >2 !RUNNING
+6 max_concurrent=2: >01 cancel -01 c01 @90 > !CANCELLED
+  Cancelled by bob; 4 not started
+# Of a target that is cancelled, a result that has come counts.
+3 max_concurrent=2: >01 cancel-run1 =01 >2 =2 > !COMPLETE
+  All 3 succeeded
+3 max_concurrent=2: >01 cancel-run1 -1 c1 >2 cancel-run1 =02 > !CANCELLED
+  1 cancelled
+# The deadline is for the whole, and comes after other stops.
+6 max_concurrent=1 deadline=60: >0 @59 - @60 -0 c0 @61 > !TIMED_OUT
+3 max_concurrent=2 deadline=120 cut_off=60: >01 @60 - {late} -01 c01 {ended}
+  No run starts after the cut-off of 60 s; {end}; 1 not started
+3 max_concurrent=2 deadline=120: >01 x1 @60 - {late} -0 c0 {ended}
+  More failures than max-errors allows (0); {end}; 1 of 3 failed; 1 not started
+3 canary=2 max_errors=5 deadline=120: >01 x1 @60 - {late} -0 c0 {ended}
+  A canary has failed; {end}; 1 of 3 failed; 1 not started
+# What has ended before is not late.
+2 max_concurrent=1 deadline=60: >0 @30 x0 > !FAILED
+2 max_concurrent=2 deadline=60: >01 x0 > x1 @61 > !FAILED
+# After the cut-off nothing starts; what runs continues, and a retry has time.
+3 max_concurrent=1 cut_off=60: >0 =0 @59 >1 @60 - !STOPPING =1 > !TIMED_OUT
+  No run starts after the cut-off of 60 s; 1 not started
+3 max_concurrent=1 cut_off=60: >0 =0 >1 @60 - =1 @90 > !TIMED_OUT retry >2
+1 cut_off=60: >0 w0 @70 > !RUNNING =0 > !COMPLETE
+  It succeeded
+# What was recorded as starting may not have been given to servers.
+3 cut_off=60: >012 w0 @60 - !STOPPING =012 > !COMPLETE
+  All 3 succeeded
+3 cut_off=60: >012 w0 @60 - n12 =0 > !TIMED_OUT
+  No run starts after the cut-off of 60 s; 2 not started
+2 max_concurrent=1 cut_off=60: >0 @60 - =0 g1 @90 > !COMPLETE
+  It succeeded
+# Each target has its time to start, and its time.
+1 timeout=60 delivery_timeout=20: >0 @19 ~ @20 ~0
+1 timeout=60 delivery_timeout=20: >0 r0 @20 ~ @59 ~ @60 ~0
+# A retry runs what did not succeed; what is gone does not count.
+3 max_concurrent=2: >01 =0 x1 > !FAILED retry >12 =12 > !COMPLETE
+  All 3 succeeded
+2: >01 =1 g0 > !COMPLETE
+  It succeeded
+2: >01 g01 > !CANCELLED
+  Its stacks or deployments were deleted
+"""
 
-    def test_somebody_approves_after_the_canaries(self):
-        found = operation(canary=1, approve_after_canary=True)
-        found = ended(self.advance(found, (0,)), 0)
-        found = self.advance(found)
-        assert _Phase.APPROVAL is found.control.phase
-        found = self.advance(self.follow(found, 'resume'), (1, 2, 3, 4, 5))
-        assert _Phase.RUNNING is found.control.phase
 
-    def test_a_pause_is_between_two_batches(self):
-        found = self.advance(operation(max_concurrent=2, pause=30), (0, 1))
-        found = self.advance(ended(found, 0, at=NOW + 5), at=5)
-        found = ended(found, 1, at=NOW + 10)
-        found = self.advance(found, at=39)
-        self.advance(found, (2, 3), at=40)
+@pytest.mark.parametrize(
+    'case', re.findall(r'^\d.*(?:\n  .*)?', CASES, re.MULTILINE)
+)
+def test_what_a_run_does_next(case):
+    given, story, reason = re.fullmatch(
+        r'(.*?): (.*)(?:\n  (.*))?', case
+    ).groups()
+    members, *limits = given.split()
+    run = operation(
+        int(members),
+        **{
+            name: int(value)
+            if value.isdigit()
+            else {'yes': True}.get(value, value)
+            for name, _, value in (each.partition('=') for each in limits)
+        },
+    )
+    story = story.replace('{late}', '@119 - @120')
+    story = story.replace('{ended}', '@121 > !TIMED_OUT retry')
+    after, found = play(run, story)
+    if reason:
+        end = 'it has not ended within 120 s'
+        assert found == reason.format(id=run.id, end=end)
+    if story.endswith('retry'):
+        assert after.control.stopped_before is None
 
-    def test_what_runs_goes_on_while_it_is_paused(self):
-        found = self.advance(operation(max_concurrent=2), (0, 1))
-        found = ended(self.follow(found, 'pause'), 0)
-        found = self.advance(found)
-        assert _Phase.PAUSED is found.control.phase
-        assert (
-            'Paused by bob. To continue: openstack software deployment '
-            f'run resume {found.id}' == found.control.reason
-        )
-        self.advance(self.follow(found, 'resume'), (2,))
 
-    def test_a_cancelled_run_is_withdrawn(self):
-        run = self.advance(operation(max_concurrent=2), (0, 1))
-        step = deciding.advance(self.follow(run, 'cancel'), NOW)
-        assert step.withdraw == (0, 1)
-        self.assert_ends(
-            ended(step.run, 0, 1, state=_State.CANCELLED),
-            _Phase.CANCELLED,
-            'Cancelled by bob; 4 not started',
-        )
-
-    def test_one_target_is_cancelled_and_the_others_continue(self):
-        run = self.advance(operation(3, max_concurrent=2), (0, 1))
-        wanted = run_records.Request(
-            do='cancel-run', who='bob', only=run.run_id(1)
-        )
-        asked = deciding.follow(run, wanted, NOW)
-        # A result that has come meanwhile counts.
-        complete = self.advance(ended(asked, 0, 1), (2,))
-        self.assert_ends(
-            ended(complete, 2), _Phase.COMPLETE, 'All 3 succeeded'
-        )
-        step = deciding.advance(asked, NOW)
-        assert step.withdraw == (1,)
-        run = ended(step.run, 1, state=_State.CANCELLED)
-        run = self.advance(run, (2,))
-        # It has ended, and is asked for once more.
-        assert deciding.follow(run, wanted, NOW) == run
-        run = self.assert_ends(
-            ended(run, 0, 2), _Phase.CANCELLED, '1 cancelled'
-        )
-        assert deciding.retriable(run) == [1]
-
-    def test_the_deadline_is_for_the_whole(self):
-        found = self.advance(operation(max_concurrent=1, deadline=60), (0,))
-        step = deciding.advance(found, NOW + 60)
-        assert step.withdraw == (0,)
-        found = ended(step.run, 0, state=_State.CANCELLED)
-        found = self.advance(found, at=61)
-        assert _Phase.TIMED_OUT is found.control.phase
-
-    CUT_OFF = 'No run starts after the cut-off of 60 s; {} not started'
-
-    def test_nothing_starts_after_the_cut_off_and_what_runs_continues(self):
-        run = self.advance(operation(3, max_concurrent=1, cut_off=60), (0,))
-        run = self.advance(ended(run, 0), (1,), at=59)
-        run = self.cut_off(run)
-        run = self.assert_ends(
-            ended(run, 1), _Phase.TIMED_OUT, self.CUT_OFF.format(1)
-        )
-        # With a window of its own.
-        assert self.follow(run, 'retry').pending == [2]
-
-    def cut_off(self, run):
-        """Return a run that stops at its cut-off."""
-        step = deciding.advance(run, NOW + 60)
-        assert (step.start, step.withdraw) == ((), ())
-        assert step.run.control.phase is _Phase.STOPPING
-        return step.run
-
-    def test_a_cut_off_matters_only_to_what_has_not_started(self):
-        run = self.advance(operation(1, cut_off=60), (0,))
-        run = ended(run, 0, state=_State.WAITING)
-        run = self.advance(run, at=70)
-        assert run.control.phase is _Phase.RUNNING
-        self.assert_ends(ended(run, 0), _Phase.COMPLETE, 'It succeeded')
-
-    def test_what_is_recorded_as_starting_may_be_cut_off(self):
-        run = self.advance(operation(3, cut_off=60), (0, 1, 2))
-        run = self.cut_off(ended(run, 0, state=_State.WAITING))
-        # Their servers had them all.
-        complete = ended(run, 0, 1, 2)
-        self.assert_ends(complete, _Phase.COMPLETE, 'All 3 succeeded')
-        not_started = {n: {'state': None, 'number': 0} for n in (1, 2)}
-        self.assert_ends(
-            ended(run.attempted(not_started), 0),
-            _Phase.TIMED_OUT,
-            self.CUT_OFF.format(2),
-        )
-
-    def test_what_is_gone_after_the_cut_off_is_not_left(self):
-        run = self.advance(operation(2, max_concurrent=1, cut_off=60), (0,))
-        run = ended(self.cut_off(run), 0).attempted({1: GONE})
-        self.assert_ends(run, _Phase.COMPLETE, 'It succeeded')
-
-    def test_the_deadline_comes_after_other_stops(self):
-        limits = {'max_concurrent': 2, 'deadline': 120}
-        failed = {'state': _State.FAILED, 'ended_at': NOW}
-        for more, changed, why in (
-            ({'cut_off': 60}, {}, 'No run starts after the cut-off of 60 s; '),
-            ({}, {1: failed}, 'More failures than max-errors allows (0); '),
-            (
-                {'canary': 2, 'max_errors': 5},
-                {1: failed},
-                'A canary has failed; ',
-            ),
-        ):
-            found = self.advance(operation(3, **limits, **more), (0, 1))
-            found = self.advance(found.attempted(changed), at=60)
-            assert why[:-2] == found.control.reason
-            assert deciding.advance(found, NOW + 119).withdraw == ()
-            step = deciding.advance(found, NOW + 120)
-            assert tuple(found.live) == step.withdraw
-            found = ended(step.run, 0, state=_State.CANCELLED)
-            if not changed:
-                found = ended(found, 1, state=_State.CANCELLED)
-            found = self.advance(found, at=121)
-            assert _Phase.TIMED_OUT is found.control.phase
-            assert (
-                f'{why}it has not ended within 120 s' in found.control.reason
-            )
-            found = self.follow(found, 'retry')
-            assert found.control.stopped_before is None
-
-    def test_what_has_ended_before_the_deadline_is_not_late(self):
-        found = self.advance(operation(2, max_concurrent=1, deadline=60), (0,))
-        found = self.advance(ended(found, 0, state=_State.FAILED), at=30)
-        assert _Phase.FAILED is found.control.phase
-        found = operation(2, max_concurrent=1, max_errors=0, deadline=60)
-        found = self.advance(found, (0,)).changed(
-            stopped=run_records.Stop.ERRORS
-        )
-        # Nothing was running any more when it passed.
-        found = self.advance(ended(found, 0, state=_State.FAILED), at=61)
-        assert _Phase.FAILED is found.control.phase
-
-    def test_each_run_has_a_time_limit(self):
-        found = self.advance(
-            operation(1, timeout=60, delivery_timeout=20), (0,)
-        )
-        assert deciding.advance(found, NOW + 19).expire == ()
-        assert deciding.advance(found, NOW + 20).expire == (0,)
-        found = found.attempted({0: {'reported_at': NOW + 3}})
-        assert deciding.advance(found, NOW + 20).expire == ()
-        assert deciding.advance(found, NOW + 60).expire == (0,)
-
-    def test_a_retry_runs_what_did_not_succeed_alone(self):
-        run = self.advance(operation(3, max_concurrent=2), (0, 1))
-        run = self.advance(ended(ended(run, 0), 1, state=_State.FAILED))
-        assert run.control.phase is _Phase.FAILED
-        run = self.advance(self.follow(run, 'retry'), (1, 2))
-        assert [each.number for each in run.attempts] == [1, 2, 1]
-        run = self.assert_ends(
-            ended(run, 1, 2), _Phase.COMPLETE, 'All 3 succeeded'
-        )
-        assert self.follow(run, 'retry') == run
-
-    def test_what_is_gone_does_not_count(self):
-        run = self.advance(operation(2), (0, 1))
-        run = ended(run, 1).attempted({0: GONE})
-        self.assert_ends(run, _Phase.COMPLETE, 'It succeeded')
-        self.assert_ends(
-            run.attempted({1: GONE}),
-            _Phase.CANCELLED,
-            'Its stacks or deployments were deleted',
-        )
-
-    def test_a_request_that_makes_no_sense_changes_nothing(self):
-        found = self.advance(operation(2), (0, 1))
-        for what in ('resume', 'retry', 'shout', None):
-            assert found == self.follow(found, what)
+def test_a_request_that_makes_no_sense_changes_nothing():
+    run, _ = play(operation(2), '>01')
+    for what in ('resume', 'retry', 'shout', None):
+        assert followed(run, what) == run
+    complete, _ = play(run, '=01 > !COMPLETE')
+    assert followed(complete, 'retry') == complete
+    cancelled, _ = play(run, 'cancel-run1 -1 c1')
+    assert followed(cancelled, 'cancel-run', only=run.run_id(1)) == cancelled
+    cancelled, _ = play(cancelled, '=0 > !CANCELLED')
+    assert deciding.retriable(cancelled) == [1]
 
 
 class RetryTest(testtools.TestCase):

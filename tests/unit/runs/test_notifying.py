@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import math
+import re
 
 import hypothesis
 from hypothesis import strategies as st
@@ -69,40 +70,68 @@ def told(schedule):
     return found, schedule
 
 
-def test_a_failure_is_told_and_so_is_the_recovery():
-    notices, schedule = told(ran(kept(), 1, Phase.FAILED))
-    assert notices == [('failure', 1)]
-    notices, schedule = told(ran(schedule, 2, Phase.TIMED_OUT))
-    assert notices == [('timeout', 2)]
-    notices, schedule = told(ran(schedule, 3, Phase.COMPLETE))
-    assert notices == [('recovery', 3)]
-    assert told(ran(schedule, 4, Phase.COMPLETE))[0] == []
+PHASES = {
+    'F': Phase.FAILED,
+    'T': Phase.TIMED_OUT,
+    'C': Phase.COMPLETE,
+    'X': Phase.CANCELLED,
+}
 
 
-def test_what_a_user_has_cancelled_is_no_failure():
-    assert told(ran(kept(), 1, Phase.CANCELLED))[0] == []
+@pytest.mark.parametrize(
+    ('rules', 'story'),
+    [
+        ({}, '1F >failure1 2T >timeout2 3C >recovery3 4C > 5X >'),
+        ({'after': 3}, '1F > 2F > 3F >failure3 4F >failure4 5C >recovery5'),
+        # A failure that was not told is no trouble to recover from.
+        ({'after': 3}, '1F 2C >'),
+        ({'events': (Event.RECOVERY,)}, '1F 2C >'),
+        ({}, '@3.5 >missed3'),
+        ({}, '@1 @2 @3 >missed2'),
+        # Its operation could not be created.
+        ({}, '@1 given-up >missed1'),
+        ({'waits': 60}, '@1 > @1.1 >waiting1 created @1.2 > C >recovery1'),
+        # Its end was not read, or a pause keeps it from being created.
+        ({'waits': 60}, '@1 created C @2 >'),
+        ({'waits': 60}, '@1 paused @1.1 >'),
+        # What was tried stays, what was not gives way to a later one.
+        ({}, '1F tried 2F 3F 4F >failure1,failure4'),
+    ],
+)
+def test_what_is_told(rules, story):
+    """Play a story.
+
+    1F is how the tick of an hour has ended, @1.1 a time at which the schedule
+    is decided; after ``>`` stands what is told then.
+    """
+    schedule = kept(**rules)
+    for word in story.split():
+        if word[0] == '>':
+            expected = [
+                (event, int(hours))
+                for event, hours in re.findall(r'([a-z]+)(\d+)', word)
+            ]
+            found, schedule = told(schedule)
+            assert found == expected, word
+        elif word[0] == '@':
+            schedule = at(schedule, float(word[1:]))
+        elif word in PHASES:
+            schedule = ended(schedule, PHASES[word])
+        elif word[-1] in PHASES:
+            schedule = ran(schedule, int(word[:-1]), PHASES[word[-1]])
+        elif word == 'tried':
+            _, schedule = schedule.tried(schedule.book.notices[0], ZERO)
+        elif word == 'paused':
+            schedule = schedule.with_record(paused='a release')
+        elif word == 'created':
+            schedule = created(schedule)
+        else:
+            schedule = schedule.given_up().noticed(schedule)
 
 
-def test_failures_are_told_from_a_number_in_a_row_on():
-    schedule = kept(after=3)
-    for hours, notices in ((1, []), (2, []), (3, [('failure', 3)])):
-        said, schedule = told(ran(schedule, hours, Phase.FAILED))
-        assert said == notices
-    said, schedule = told(ran(schedule, 4, Phase.FAILED))
-    assert said == [('failure', 4)]
-    # A failure that was not told is no trouble to recover from.
-    schedule = ran(ran(kept(after=3), 1, Phase.FAILED), 2, Phase.COMPLETE)
-    assert told(schedule)[0] == []
-
-
-def test_a_missed_tick_is_told():
-    schedule = at(kept(), 3.5)
-    (notice,) = schedule.book.notices
-    assert (notice.event, notice.number) == (Event.MISSED, 3)
-    # So is one whose operation could not be created.
-    schedule = at(kept(), 1)
-    schedule = schedule.given_up().noticed(schedule)
-    assert told(schedule)[0] == [('missed', 1)]
+def test_without_rules_nothing_is_told():
+    schedule = dataclasses.replace(kept(), rules=None)
+    assert told(at(schedule, 9))[0] == []
 
 
 def test_a_missed_tick_is_named_and_not_the_one_that_starts_late():
@@ -114,14 +143,6 @@ def test_a_missed_tick_is_named_and_not_the_one_that_starts_late():
     _, schedule = schedule.tried(notice, ZERO)
     schedule = schedule.given_up().noticed(schedule)
     assert told(schedule)[0] == [('missed', 2), ('missed', 3)]
-
-
-def test_a_missed_tick_that_waited_is_named():
-    schedule = at(at(kept(), 1), 2)
-    assert schedule.record.waiting == ZERO + 2 * HOUR
-    schedule = at(schedule, 3)
-    (notice,) = schedule.book.notices
-    assert notice.tick == ZERO + 2 * HOUR
 
 
 def test_an_update_names_the_missed_tick_of_the_former_schedule():
@@ -140,27 +161,6 @@ def test_of_a_very_long_outage_a_tick_is_named():
     # That is counted no further.
     assert notice.number == 1002
     assert ZERO + 99 * HOUR < notice.tick < ZERO + 100 * HOUR
-
-
-def test_what_waits_too_long_is_told_once():
-    schedule = at(kept(waits=60), 1)
-    assert schedule.notice_time == ZERO + HOUR + 60
-    assert told(schedule)[0] == []
-    said, schedule = told(at(schedule, 1.1))
-    assert said == [('waiting', 1)]
-    assert told(at(created(schedule), 1.2))[0] == []
-    assert schedule.notice_time == math.inf
-    assert told(ended(created(schedule), Phase.COMPLETE))[0] == [
-        ('recovery', 1)
-    ]
-
-
-def test_what_has_ended_does_not_wait_although_its_end_was_not_read():
-    schedule = created(at(kept(waits=60), 1))
-    after = ended(schedule, Phase.COMPLETE)
-    after = after.with_notices(schedule, ZERO + 2 * HOUR)
-    assert told(after)[0] == []
-    assert after.notice_time == math.inf
 
 
 def test_a_tick_of_the_past_waits_from_its_start_on():
@@ -186,19 +186,6 @@ def test_it_waits_from_its_start_on_and_not_from_its_time():
     assert schedule.notice_time == ZERO + 3 * HOUR
     schedule = at(ended(schedule, Phase.COMPLETE), 2.5)
     assert schedule.notice_time == ZERO + 4.5 * HOUR
-
-
-def test_what_a_pause_keeps_from_being_created_does_not_wait():
-    schedule = at(kept(waits=60), 1).with_record(paused='a release')
-    assert told(at(schedule, 1.1))[0] == []
-
-
-def test_only_what_is_wanted_is_told():
-    schedule = ran(kept(events=(Event.RECOVERY,)), 1, Phase.FAILED)
-    schedule = ran(schedule, 2, Phase.COMPLETE)
-    assert told(schedule)[0] == []
-    schedule = dataclasses.replace(kept(), rules=None)
-    assert told(at(schedule, 9))[0] == []
 
 
 def test_it_is_retried_less_often_for_an_hour_and_then_given_up():
@@ -228,14 +215,6 @@ def test_what_is_told_late_blames_no_later_state():
     done = later.told(first, '', ZERO + 31)
     assert done.book.notices == ()
     assert done.told(second, 'dead', ZERO + 2 * HOUR) == done
-
-
-def test_what_was_not_tried_gives_way_to_a_later_one_of_its_kind():
-    schedule = ran(kept(), 1, Phase.FAILED)
-    _, schedule = schedule.tried(schedule.book.notices[0], ZERO)
-    for hours in range(2, 30):
-        schedule = ran(schedule, hours, Phase.FAILED)
-    assert told(schedule)[0] == [('failure', 1), ('failure', 29)]
 
 
 def test_a_clock_that_was_wrong_keeps_no_notice_back():

@@ -44,6 +44,7 @@ class OverviewTest(testtools.TestCase):
         found = ran(test_deciding.operation(6), 0, end=5)
         shown = overview.of(found, NOW)
         assert shown['counts'] == {'pending': 5, 'complete': 1}
+        assert shown['round'] == 1
         assert shown['percent'] == 16
         found = ran(found, *range(6), end=5)
         assert overview.of(found, NOW)['percent'] == 100
@@ -58,10 +59,6 @@ class OverviewTest(testtools.TestCase):
         found = dataclasses.replace(found, order=order)
         assert overview.head(found).script == 'login ******'
 
-    def test_the_first_round_is_number_one(self):
-        found = test_deciding.operation(6)
-        assert overview.of(found, NOW)['round'] == 1
-
     def test_the_end_is_estimated_from_how_long_runs_take(self):
         found = test_deciding.operation(7, max_concurrent=2)
         assert overview.estimated_end(found, NOW) is None
@@ -69,20 +66,16 @@ class OverviewTest(testtools.TestCase):
         found = ran(found, 1, start=10, state=_State.RUNNING)
         # One in progress, and five in three waves.
         assert overview.estimated_end(found, NOW + 12) == NOW + 20 + 30
-
-    def test_a_wait_for_approval_is_not_in_the_estimate(self):
+        # Without a wait for approval, and with pauses between batches.
         found = test_deciding.operation(7, max_concurrent=2, canary=1)
         found = ran(found, 0, end=10)
         waiting = found.changed(phase=_Phase.APPROVAL)
         assert overview.estimated_end(waiting, NOW + 3600) is None
         assert overview.estimated_end(found, NOW + 3600) == NOW + 3600 + 30
-
-    def test_pauses_between_batches_are_in_the_estimate(self):
         found = test_deciding.operation(5, max_concurrent=2, pause=60)
         found = ran(found, 0, end=10)
         assert overview.estimated_end(found, NOW + 10) == NOW + 10 + 140
-
-    def test_a_run_that_takes_longer_than_others_is_about_to_end(self):
+        # One that takes longer than others is about to end.
         found = ran(test_deciding.operation(2), 0, end=10)
         found = ran(found, 1, state=_State.RUNNING)
         assert overview.estimated_end(found, NOW + 99) == NOW + 99

@@ -65,6 +65,11 @@ def test_a_range_has_both_its_ends_and_ends_before_what_is_due():
         known, '2027-01-20T01:00', '2027-01-20T02:00'
     )
     assert again == known
+    # Its times are local ones.
+    made = schedule_signals.with_backfill(
+        kept(timezone='Asia/Tokyo'), '2027-01-20', '2027-01-20T01:00'
+    )
+    assert made.record.backfill == (hour(-9), hour(-8))
 
 
 def test_a_time_that_runs_or_waits_is_no_time_of_the_past():
@@ -83,14 +88,6 @@ def test_a_time_that_runs_or_waits_is_no_time_of_the_past():
     assert due(known.with_record(created=True), hour(4)).cancel == hour(2)
 
 
-def test_its_times_are_local_ones():
-    known = kept(timezone='Asia/Tokyo')
-    made = schedule_signals.with_backfill(
-        known, '2027-01-20', '2027-01-20T01:00'
-    )
-    assert made.record.backfill == (hour(-9), hour(-8))
-
-
 def test_a_range_without_times_and_too_many_are_refused():
     with pytest.raises(errors.Refused, match='no time from 2027-02-01 to'):
         schedule_signals.with_backfill(kept(), '2027-02-01', '2027-02-02')
@@ -101,17 +98,6 @@ def test_a_range_without_times_and_too_many_are_refused():
         schedule_signals.with_backfill(known, '2027-01-03', '2027-01-04')
     with pytest.raises(errors.Invalid, match='The time "x" is invalid'):
         schedule_signals.with_backfill(kept(), 'x', '2027-01-04')
-
-
-def test_one_starts_after_the_other_has_ended():
-    known = started(1)
-    assert due(known, hour(3) + 99).record == known.record
-    record = schedule_deciding.ended(
-        known.schedule, known.record, Phase.COMPLETE
-    )
-    assert record.backfill == (hour(-1),)
-    decision = schedule_deciding.due(known.schedule, record, hour(3) + 99)
-    assert decision.record.running == hour(-1)
 
 
 @pytest.mark.parametrize('overlap', schedules.Overlap)
@@ -127,23 +113,31 @@ def test_a_time_that_is_due_meanwhile_waits_and_comes_first(overlap):
     assert decision.record.backfill == (hour(-1),)
 
 
-def test_what_cannot_be_created_was_missed_before():
-    known = started(0).given_up()
-    assert known.record.missed == 0
-    assert known.record.backfill == (hour(-1),)
-    assert known.record.reason == schedule_deciding.LATE
+def test_one_starts_after_the_other_has_ended():
+    known = started(1)
+    assert schedule_deciding.KeptSchedule.read(known.text()) == known
+    assert due(known, hour(3) + 99).record == known.record
+    record = schedule_deciding.ended(
+        known.schedule, known.record, Phase.COMPLETE
+    )
+    assert record.backfill == (hour(-1),)
+    decision = schedule_deciding.due(known.schedule, record, hour(3) + 99)
+    assert decision.record.running == hour(-1)
+
+
+def test_what_cannot_be_created_was_missed_before_and_a_pause_keeps_it():
+    record = started(0).given_up().record
+    assert (record.missed, record.backfill) == (0, (hour(-1),))
+    assert record.reason == schedule_deciding.LATE
+    paused = started(0).with_record(paused='a release')
+    assert paused.given_up().record.backfill == (hour(-2), hour(-1))
+    free = paused.with_record(running=None)
+    assert due(free, hour(3) + 9).record.running is None
 
 
 def test_what_another_engine_has_created_is_not_given_up():
     head = run_records.Head(id='x', created_at=1, state=Phase.RUNNING)
     assert started(1).settled(head, hour(99)) == started(1)
-
-
-def test_a_pause_holds_it_and_keeps_what_is_left():
-    known = started(0).with_record(paused='a release')
-    assert known.given_up().record.backfill == (hour(-2), hour(-1))
-    free = known.with_record(running=None)
-    assert due(free, hour(3) + 9).record.running is None
 
 
 def test_it_stops_before_the_next_one():
@@ -162,14 +156,11 @@ def test_it_says_nothing_of_the_last_time_and_of_the_next(phase):
     assert (record.last, record.outcome) == (hour(3), 'failed')
     assert (record.failures, record.paused) == (2, '')
     assert known.given_up().record.outcome == 'failed'
-    assert known.given_up().record.missed == 0
-
-
-def test_what_makes_up_for_the_last_time_is_the_last_one():
+    # What makes up for the last time is the last one.
     known = started(0).with_record(last=hour(-3), outcome='missed')
     record = schedule_deciding.created(known.record)
-    record = schedule_deciding.ended(known.schedule, record, Phase.COMPLETE)
-    assert (record.last, record.outcome) == (hour(-2), 'complete')
+    record = schedule_deciding.ended(known.schedule, record, phase)
+    assert (record.last, record.outcome) == (hour(-2), phase.value)
 
 
 @pytest.mark.parametrize(
@@ -194,8 +185,3 @@ def test_its_failures_are_told_each_and_it_is_no_recovery(phase, events):
     made = after.noticed(known).book
     assert [each.event for each in made.notices] == events
     assert made.is_troubled
-
-
-def test_it_is_stored():
-    known = started(1)
-    assert schedule_deciding.KeptSchedule.read(known.text()) == known

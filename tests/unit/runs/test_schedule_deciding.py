@@ -38,27 +38,88 @@ def hour(number):
     return ZERO + number * HOUR
 
 
-def test_nothing_is_due_before_the_first_tick():
-    decision = due(hourly(), record(), 0.9)
-    assert decision == schedule_deciding.Decision(
-        record=record(), next_time=hour(1)
-    )
+RUNS = {'since': 1, 'running': 1, 'created': True, 'last': 1}
+HELD = {'since': 2, 'running': 1, 'created': True, 'waiting': 2}
+FULL, NEXT = {**RUNS, 'waiting': 1}, {'since': 2, 'waiting': 2}
+QUEUE, CANCEL = (
+    {'overlap': schedules.Overlap[n]} for n in ('QUEUE', 'CANCEL')
+)
+WITHIN, CUT_OFF = {'start_within': 600}, {'cut_off': 300}
+YEAR = 24 * 365
 
 
-def test_a_tick_starts_once():
-    decision = due(hourly(), record(), 1)
-    assert decision.record.running == hour(1)
-    assert decision.record == dataclasses.replace(
-        record(),
-        since=hour(1),
-        running=hour(1),
-        create_until=hour(2),
-    )
-    made = schedule_deciding.created(decision.record)
-    assert (made.created, made.last) == (True, hour(1))
-    assert decision.next_time == hour(2)
-    again = due(hourly(), decision.record, 1.1)
-    assert again.record == decision.record
+def in_hours(values):
+    """Return values with times in seconds for those in hours."""
+    times = ('since', 'running', 'waiting', 'last', 'create_until')
+    times += 'next', 'cancel'
+    return {
+        name: hour(value) if name in times and value is not None else value
+        for name, value in values.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ('given', 'before', 'hours', 'expected'),
+    [
+        ({}, {}, 0.9, 'running=None since=0 next=1'),
+        ({}, {}, 1, 'running=1 since=1 create_until=2 next=2'),
+        # A tick starts late, within the time, and names what was missed.
+        (WITHIN, {}, 4.1, 'running=4 MISSED=1,2,3 missed=3'),
+        (WITHIN, {'missed': 2}, 1.2, 'running=None since=1 MISSED=1 missed=3'),
+        (CUT_OFF, {}, 1 + 299 / HOUR, 'running=1'),
+        (CUT_OFF, {}, 1 + 300 / HOUR, 'running=None MISSED=1'),
+        # An overlap is skipped, waits, or cancels; and what waited, too.
+        ({}, RUNS, 2, 'running=1 since=2 RUNNING=2 skipped=1 missed=0'),
+        ({}, HELD, 2.1, 'running=1 RUNNING=2'),
+        (QUEUE, RUNS, 2, 'running=1 waiting=2'),
+        (QUEUE, HELD, 3, 'waiting=2 WAITING=3'),
+        (QUEUE, {'since': 3, 'waiting': 2}, 3.5, 'running=2 waiting=None'),
+        (QUEUE, NEXT, 3, 'running=2 waiting=3'),
+        ({**QUEUE, 'cut_off': 1800}, HELD, 2.5, 'waiting=None CUT_OFF=2'),
+        (CANCEL, RUNS, 2, 'running=1 waiting=2 cancel=1'),
+        # The engine that decided that may have died.
+        (CANCEL, HELD, 2.1, 'running=1 waiting=2 cancel=1'),
+        (CANCEL, HELD, 3, 'running=1 waiting=3 cancel=1 REPLACED=2'),
+        (CANCEL, {'since': 3, 'waiting': 3}, 3.1, 'running=3'),
+        (CANCEL, NEXT, 3, 'running=3 REPLACED=2'),
+        # While it is paused, nothing starts, then or later.
+        ({'paused': True}, FULL, 2, 'running=1 waiting=None PAUSED=1,2'),
+        (
+            {},
+            {**FULL, 'paused': 'a'},
+            2,
+            'running=1 since=2 missed=0 PAUSED=1,2',
+        ),
+        # A clock that was wrong stops it for a day at most.
+        ({}, {'since': YEAR}, 1, 'since=1 next=2'),
+        ({}, {'since': 23}, 1, 'since=23'),
+    ],
+)
+def test_what_is_due(given, before, hours, expected):
+    known = dataclasses.replace(record(), **in_hours(before))
+    decision = due(hourly(**given), known, hours)
+    expected = dict(each.split('=') for each in expected.split())
+    passed = [
+        (hour(int(tick)), Passed[why])
+        for why in Passed.__members__
+        for tick in expected.pop(why, '').split(',')
+        if tick
+    ]
+    assert sorted(decision.passed) == sorted(passed)
+    shown = {
+        **vars(decision.record),
+        'next': decision.next_time,
+        'cancel': decision.cancel,
+    }
+    for name, text in {'cancel': 'None', **expected}.items():
+        value = None if text == 'None' else int(text)
+        assert shown[name] == in_hours({name: value})[name], name
+
+
+def test_a_tick_that_is_late_says_so():
+    after = due(hourly(start_within=600), record(outcome='complete'), 1.2)
+    assert after.record.outcome == schedule_deciding.MISSED
+    assert after.record.reason == schedule_deciding.LATE
 
 
 def test_the_last_tick_is_followed_by_none():
@@ -69,6 +130,7 @@ def test_the_last_tick_is_followed_by_none():
 
 def test_a_jitter_delays_the_start_and_keeps_the_tick():
     schedule = hourly(jitter=HOUR, key='shop')
+    assert hourly(jitter=60, key='\ud800').start_of(0) <= 60
     start = schedule.start_of(hour(1))
     assert hour(1) < start
     early = schedule_deciding.due(schedule, record(), start - 1)
@@ -90,31 +152,6 @@ def test_an_update_of_the_jitter_loses_no_tick():
     assert other.record.since == now
 
 
-def test_it_starts_late_once_within_the_time_and_names_what_it_missed():
-    decision = due(hourly(start_within=600), record(), 4.1)
-    assert decision.record.running == hour(4)
-    assert decision.passed == tuple(
-        (hour(n), Passed.MISSED) for n in (1, 2, 3)
-    )
-    assert decision.record.missed == 3
-
-
-def test_it_is_missed_later_than_that():
-    known = record(missed=2, outcome='complete')
-    decision = due(hourly(start_within=600), known, 1.2)
-    assert decision.passed == ((hour(1), Passed.MISSED),)
-    after = decision.record
-    assert (after.running, after.missed, after.since) == (None, 3, hour(1))
-    assert after.outcome == schedule_deciding.MISSED
-    assert after.reason == schedule_deciding.LATE
-
-
-@pytest.mark.parametrize(('late', 'start'), [(299, 1), (300, None)])
-def test_nothing_starts_after_its_cut_off(late, start):
-    decision = due(hourly(cut_off=300), record(), 1 + late / HOUR)
-    assert decision.record.running == (start and hour(start))
-
-
 def test_a_long_outage_is_counted_up_to_a_limit_and_costs_little():
     each = schedules.Schedule(cron='* * * * *', start_within=60)
     decision = due(each, record(), 24 * 365)
@@ -122,23 +159,6 @@ def test_a_long_outage_is_counted_up_to_a_limit_and_costs_little():
     assert 1000 < decision.record.missed < 1010
     # The others are as if they had never been.
     assert len(decision.passed) < 10
-
-
-RUNNING = {'running': hour(1), 'created': True, 'last': hour(1)}
-
-
-def at_two(schedule, **more):
-    known = dataclasses.replace(record(), since=hour(1), **RUNNING, **more)
-    return due(schedule, known, 2)
-
-
-def test_an_overlap_is_skipped():
-    decision = at_two(hourly())
-    assert (decision.record.running, decision.cancel) == (hour(1), None)
-    assert decision.passed == ((hour(2), Passed.RUNNING),)
-    assert decision.record.since == hour(2)
-    assert decision.record.running == hour(1)
-    assert (decision.record.skipped, decision.record.missed) == (1, 0)
 
 
 @pytest.mark.parametrize('overlap', schedules.Overlap)
@@ -156,14 +176,6 @@ def test_a_tick_waits_while_the_one_before_could_not_be_created(overlap):
     fourth = due(schedule, kept.given_up().record, 3.1)
     assert fourth.record.running == hour(3)
     assert fourth.record.missed + fourth.record.skipped == 2
-
-
-def test_what_waited_for_a_creation_is_skipped_after_it():
-    schedule = hourly(start_within=2 * HOUR)
-    known = due(schedule, due(schedule, record(), 1).record, 2).record
-    decision = due(schedule, schedule_deciding.created(known), 2.1)
-    assert decision.passed == ((hour(2), Passed.RUNNING),)
-    assert decision.record.running == hour(1)
 
 
 def test_what_waited_for_a_creation_does_not_start_too_late():
@@ -187,14 +199,6 @@ def test_an_outage_is_not_missed_for_an_older_reason():
     known = dataclasses.replace(known, reason='no trust')
     decision = due(hourly(start_within=60), known, 2.5)
     assert decision.record.reason == 'no trust'
-
-
-def test_a_clock_that_was_wrong_stops_a_schedule_for_a_day_at_most():
-    ahead = dataclasses.replace(record(), since=hour(24 * 365))
-    decision = due(hourly(), ahead, 1)
-    assert (decision.record.since, decision.next_time) == (hour(1), hour(2))
-    soon = dataclasses.replace(record(), since=hour(23))
-    assert due(hourly(), soon, 1).record.since == hour(23)
 
 
 @pytest.mark.parametrize('how', ['update', 'resume', 'suspension'])
@@ -269,90 +273,12 @@ def test_a_suspension_forgets_what_is_not_created():
     assert (made.running, made.waiting) == (hour(1), None)
 
 
-def test_a_key_of_any_letters_has_a_jitter():
-    assert hourly(jitter=60, key='\ud800').start_of(0) <= 60
-
-
 def test_a_new_field_of_a_record_needs_a_new_version():
     # Engines of a former release would drop it. None has stored one yet.
     kind = schedule_deciding.ScheduleRecord
     names = [field.name for field in dataclasses.fields(kind)]
     version = schedule_deciding.KeptSchedule.VERSION
     assert (version, len(names)) == (2, 19)
-
-
-def test_an_overlap_waits_and_starts_after_the_end():
-    schedule = hourly(overlap=schedules.Overlap.QUEUE)
-    known = at_two(schedule).record
-    assert (known.running, known.waiting) == (hour(1), hour(2))
-    third = due(schedule, known, 3)
-    assert third.passed == ((hour(3), Passed.WAITING),)
-    free = schedule_deciding.ended(schedule, third.record, Phase.COMPLETE)
-    decision = due(schedule, free, 3.5)
-    assert decision.record.running == hour(2)
-    assert decision.record.waiting is None
-
-
-def test_a_tick_that_comes_as_another_starts_from_the_queue_waits():
-    schedule = hourly(overlap=schedules.Overlap.QUEUE)
-    known = dataclasses.replace(
-        record(), since=hour(2), running=None, waiting=hour(2)
-    )
-    decision = due(schedule, known, 3)
-    assert decision.record.running == hour(2)
-    assert decision.record.waiting == hour(3)
-
-
-def test_a_tick_that_waits_may_be_cut_off():
-    schedule = hourly(overlap=schedules.Overlap.QUEUE, cut_off=1800)
-    known = at_two(schedule).record
-    decision = due(schedule, known, 2.5)
-    assert decision.passed == ((hour(2), Passed.CUT_OFF),)
-    assert decision.record.waiting is None
-
-
-def test_an_overlap_cancels_and_starts_after_the_end():
-    schedule = hourly(overlap=schedules.Overlap.CANCEL)
-    second = at_two(schedule)
-    assert (second.cancel, second.record.running) == (hour(1), hour(1))
-    # The engine that decided that may have died.
-    assert due(schedule, second.record, 2.1).cancel == hour(1)
-    third = due(schedule, second.record, 3)
-    assert (third.cancel, third.record.running) == (hour(1), hour(1))
-    assert third.passed == ((hour(2), Passed.REPLACED),)
-    free = schedule_deciding.ended(schedule, third.record, Phase.CANCELLED)
-    assert due(schedule, free, 3.1).record.running == hour(3)
-
-
-def test_the_newest_replaces_what_waits_for_what_was_cancelled():
-    schedule = hourly(overlap=schedules.Overlap.CANCEL)
-    known = dataclasses.replace(record(), since=hour(2), waiting=hour(2))
-    decision = due(schedule, known, 3)
-    assert (decision.record.running, decision.cancel) == (hour(3), None)
-    assert decision.passed == ((hour(2), Passed.REPLACED),)
-
-
-@pytest.mark.parametrize(
-    ('schedule', 'more'),
-    [
-        (hourly(paused=True), {}),
-        (hourly(), {'paused': 'the disks are being moved'}),
-    ],
-)
-def test_nothing_starts_while_it_is_paused(schedule, more):
-    decision = at_two(schedule, waiting=hour(1), **more)
-    assert (decision.record.running, decision.cancel) == (hour(1), None)
-    assert {why for _, why in decision.passed} == {Passed.PAUSED}
-    assert decision.record.missed == 0
-    assert decision.record.waiting is None
-    assert decision.record.running == hour(1)
-    # What it has passed meanwhile does not start later.
-    again = dataclasses.replace(
-        schedule_deciding.ended(hourly(), decision.record, Phase.COMPLETE),
-        paused='',
-    )
-    assert due(hourly(), again, 2.9).record.running is None
-    assert due(hourly(), again, 3).record.running == hour(3)
 
 
 def test_it_pauses_after_failures_in_a_row():
@@ -376,9 +302,7 @@ def test_it_pauses_after_failures_in_a_row():
     known = resume.follow(kept, ZERO).record
     assert known.failures == 0
     assert due(schedule, known, 1).record.running == hour(1)
-
-
-def test_failures_pause_nothing_without_a_limit():
+    # Without a limit they pause nothing.
     known = record()
     for _ in range(9):
         known = schedule_deciding.ended(hourly(), known, Phase.FAILED)
@@ -403,14 +327,6 @@ def head(phase, **more):
 
 
 @pytest.mark.parametrize(
-    'phase', [Phase.RUNNING, Phase.PAUSED, Phase.APPROVAL, Phase.STOPPING]
-)
-def test_a_run_in_progress_settles_nothing(phase):
-    kept = running(created=True)
-    assert kept.settled(head(phase), hour(9)) == kept
-
-
-@pytest.mark.parametrize(
     ('found', 'outcome', 'reason', 'failures'),
     [
         (head(Phase.COMPLETE), 'complete', '', 0),
@@ -424,6 +340,11 @@ def test_the_end_of_a_run_is_recorded(found, outcome, reason, failures):
     assert (after.running, after.created) == (None, False)
     assert (after.outcome, after.failures) == (outcome, failures)
     assert after.reason.startswith(reason)
+    # One in progress settles nothing.
+    for phase in Phase:
+        if not phase.ended:
+            kept = running(created=True)
+            assert kept.settled(head(phase), hour(9)) == kept
 
 
 def test_what_cannot_start_is_given_up_when_it_is_too_late():
@@ -437,64 +358,57 @@ def test_what_cannot_start_is_given_up_when_it_is_too_late():
 
 DAY = 24 * HOUR
 Needed = schedule_deciding.Needed
+LOST, LONG = {'outcome': 'missed'}, {'acted': 1 - hour(9)}
 
 
 @pytest.mark.parametrize(
-    ('known', 'step', 'until'),
+    ('since_nine', 'step', 'until'),
     [
         # Whether it can run is checked once a day, and hourly if it cannot.
-        (record(checked=hour(9) - DAY), Needed.CHECK, 60),
-        (record(checked=hour(9) - DAY + 99), None, 99),
-        (record(checked=hour(9) - DAY + 9), None, 60),
-        (record(checked=hour(8), reason='no target'), Needed.CHECK, 60),
-        (record(checked=hour(8) + 99, reason='no target'), None, 99),
-        (
-            record(checked=hour(8), reason='late', outcome='missed'),
-            None,
-            DAY - HOUR,
-        ),
-        (record(paused='a release'), None, 60),
+        ({'checked': -DAY}, Needed.CHECK, 60),
+        ({'checked': 99 - DAY}, None, 99),
+        ({'checked': 9 - DAY}, None, 60),
+        ({'checked': -HOUR, 'reason': 'no target'}, Needed.CHECK, 60),
+        ({'checked': 99 - HOUR, 'reason': 'no target'}, None, 99),
+        ({'checked': -HOUR, 'reason': 'late', **LOST}, None, DAY - HOUR),
+        ({'paused': 'a release'}, None, 60),
         # The clock that decided before was wrong.
-        (record(checked=hour(999)), Needed.CHECK, 60),
+        ({'checked': 990 * HOUR}, Needed.CHECK, 60),
         # A start is retried, later each time.
-        (record(running=hour(9), create_until=hour(10)), Needed.START, 15),
+        ({'running': 0, 'create_until': HOUR}, Needed.START, 15),
+        ({'running': 0, 'create_until': HOUR, 'acted': -14}, None, 1),
+        ({'running': -HOUR, 'create_until': -40, **LONG}, Needed.START, 60),
         (
-            record(running=hour(9), create_until=hour(10), acted=hour(9) - 14),
-            None,
-            1,
-        ),
-        (
-            record(running=hour(8), create_until=hour(9) - 40, acted=1),
-            Needed.START,
-            60,
-        ),
-        (
-            record(running=hour(9), create_until=hour(10), acted=hour(99)),
+            {'running': 0, 'create_until': HOUR, 'acted': 90 * HOUR},
             Needed.START,
             15,
         ),
-        (record(running=hour(8), created=True), None, 20),
+        ({'running': -HOUR, 'created': True}, None, 20),
     ],
 )
 def test_what_a_schedule_needs_now_and_when_it_may_need_more(
-    known, step, until
+    since_nine, step, until
 ):
+    known = record(
+        **{
+            name: hour(9) + value if type(value) is int else value
+            for name, value in since_nine.items()
+        }
+    )
     kept = schedule_deciding.KeptSchedule(
         schedule=schedules.Schedule(cron='@yearly'), record=known
     )
     decision = schedule_deciding.Decision(record=known)
     found = schedule_deciding.needed(kept, decision, hour(9), 20)
     assert found == (step, pytest.approx(hour(9) + until, abs=1))
-
-
-def test_a_run_is_cancelled_again_until_it_has_ended():
-    known = record(running=hour(8), created=True)
-    kept = running(created=True)
-    cancel = schedule_deciding.Decision(record=known, cancel=hour(8))
-    found = schedule_deciding.needed(kept, cancel, hour(9), 20)
-    assert found == (Needed.CANCEL, hour(9) + 15)
-    soon = dataclasses.replace(cancel, next_time=hour(9) + 5)
-    assert schedule_deciding.needed(kept, soon, hour(9), 20)[1] == hour(9) + 5
+    # A run is cancelled again until it has ended.
+    if known.created:
+        cancel = dataclasses.replace(decision, cancel=hour(8))
+        found = schedule_deciding.needed(kept, cancel, hour(9), 20)
+        assert found == (Needed.CANCEL, hour(9) + 15)
+        soon = dataclasses.replace(cancel, next_time=hour(9) + 5)
+        found = schedule_deciding.needed(kept, soon, hour(9), 20)
+        assert found[1] == hour(9) + 5
 
 
 class Keeper:

@@ -11,26 +11,12 @@ from heat_plugins.runs.targets import selecting
 from tests.unit.runs import fake_heat
 
 
-class FindCase(testtools.TestCase):
+class FindTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.heat = fake_heat.Heat()
         self.stack = self.heat.add_stack('shop')
-        self.row = self.heat.add_deployment(self.stack)
-
-    def find(self, stack='shop', resource=None):
-        wanted = ordering.Wanted(
-            stacks=(stack,), resources=(resource,) if resource else ()
-        )
-        return selecting.Chooser(self.heat).deployments(wanted)
-
-    def paths(self, resource=None, stack='shop'):
-        return [one.resource for one in self.find(stack, resource)]
-
-
-class FindTest(FindCase):
-    def setUp(self):
-        super().setUp()
+        self.heat.add_deployment(self.stack)
         self.nested = self.heat.add_stack('shop-tier', parent=self.stack.id)
         self.heat.add_resource(
             self.stack,
@@ -41,6 +27,15 @@ class FindTest(FindCase):
         )
         self.heat.add_deployment(self.nested, '0', 'server-2')
         self.heat.add_deployment(self.nested, '1', 'server-3')
+
+    def find(self, stack='shop', resource=None):
+        wanted = ordering.Wanted(
+            stacks=(stack,), resources=(resource,) if resource else ()
+        )
+        return selecting.Chooser(self.heat).deployments(wanted)
+
+    def paths(self, resource=None, stack='shop'):
+        return [one.resource for one in self.find(stack, resource)]
 
     def test_by_path_through_nested_stacks(self):
         (target,) = self.find('shop', 'tier.one.1')
@@ -65,12 +60,8 @@ class FindTest(FindCase):
             ('of-another-project', 'db'),
         ):
             self.assertRaises(errors.NotFound, self.find, stack, resource)
-
-    def test_a_stack_that_may_be_meant_is_named(self):
         exc = self.assertRaises(errors.NotFound, self.find, 'shpo')
         assert '; did you mean "shop"?' in str(exc)
-
-    def test_a_heat_that_lists_no_stacks_still_says_which_is_not_there(self):
         self.heat.failing = {'stack_names': errors.Denied('no', 403)}
         exc = self.assertRaises(errors.NotFound, self.find, 'shpo')
         assert 'no stack shpo' in str(exc)
@@ -81,12 +72,8 @@ class FindTest(FindCase):
         assert target.offered == ['BACKUP', 'FAIL/OVER']
         assert target.tool('FAIL/OVER') == 'ansible'
         assert list(target.inputs) == fake_heat.INPUTS
-
-    def test_types_are_the_templates_where_it_can_be_read(self):
-        (target,) = self.find('shop', 'db')
         assert list(target.declared) == fake_heat.INPUTS
-
-    def test_so_are_those_that_the_stack_gives_undeclared(self):
+        # What the stack gives undeclared.
         self.heat.add_deployment(
             self.stack, 'other', inputs=[{'name': 'level'}]
         )
@@ -114,31 +101,17 @@ class FindTest(FindCase):
             (target,) = self.find('timed', name)
             assert found == (target.timeout, target.delivery_timeout), name
 
-
-class OneGroupTest(FindCase):
-    """Members of a group for which Heat has no resources."""
-
-    def setUp(self):
-        super().setUp()
-        self.members = self.heat.add_group(
-            self.stack,
-            'fleet',
-            {'a': 'server-2', 'b.c': 'server-3'},
-            properties={'timeout': 77},
+    def test_members_of_a_group_that_has_no_resources(self):
+        servers = {'a': 'server-2', 'b.c': 'server-3'}
+        members = self.heat.add_group(
+            self.stack, 'fleet', servers, properties={'timeout': 77}
         )
-        self.states = self.heat.attributes['fleet', 'members']
-
-    def test_each_has_a_path_and_an_id(self):
         assert self.paths('fleet.b.c') == ['fleet.b.c']
-        (target,) = self.find('shop', self.members['a'].id)
+        (target,) = self.find('shop', members['a'].id)
+        assert (target.resource, target.timeout) == ('fleet.a', 77)
         assert target.server_id == 'server-2'
-
-    def test_what_the_template_says_of_the_group_holds_for_each(self):
-        (target,) = self.find('shop', 'fleet.a')
-        assert target.timeout == 77
-
-    def test_not_one_whose_config_was_withdrawn_from_its_server(self):
-        row = self.members['a']
+        # Its config was withdrawn from its server.
+        row = members['a']
         self.heat.rows[row.id] = dataclasses.replace(row, server_id='group')
-        self.states['a']['config'] = None
+        self.heat.attributes['fleet', 'members']['a']['config'] = None
         assert self.paths('fleet') == ['fleet.b.c']

@@ -5,55 +5,38 @@ import testtools
 
 from heat_plugins.runs import ordering
 
+BACKUP = {'trigger': 'BACKUP'}
+VALUES = {**BACKUP, 'input_values': {'level': 'hunter2'}}
+OUTPUTS = [{'name': 'trigger'}]
 
-class ReadTest(testtools.TestCase):
-    def test_inputs_go_with_it(self):
-        details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
-        assert ordering.read_signal(details).inputs == {'level': 9}
 
-    def test_anything_else_is_none(self):
-        for details in (
-            None,
-            [],
-            'BACKUP',
-            {},
-            {'input_values': {}},
-            {'trigger': 'BACKUP', 'deploy_status_code': 0},
-            {'trigger': 'BACKUP', 'inputs': {}},
-            {'trigger': None},
-            {'trigger': ['BACKUP']},
-            {'trigger': 'BACKUP', 'input_values': None},
-            {'trigger': 'BACKUP', 'input_values': ['level']},
-            {'deploy_stdout': '', 'deploy_stderr': '', 'size': 'trigger'},
+class SignalTest(testtools.TestCase):
+    def test_an_order_has_inputs_that_its_text_hides(self):
+        found = ordering.read_signal(VALUES)
+        assert found.inputs == {'level': 'hunter2'}
+        assert 'hunter2' not in repr(found)
+
+    def test_what_is_an_order_and_what_may_be_a_result(self):
+        for details, outputs, is_order, is_result in (
+            (BACKUP, [], True, False),
+            (BACKUP, [{'name': 'size'}], True, False),
+            # An output is called that.
+            (BACKUP, OUTPUTS, False, True),
+            ({**BACKUP, 'inputs': {}}, [], False, False),
+            ({**BACKUP, 'input_values': None}, [], False, False),
+            ({**BACKUP, 'input_values': ['level']}, [], False, False),
+            ({'trigger': None}, [], False, False),
+            ({'trigger': ['BACKUP']}, [], False, False),
+            ({**BACKUP, 'deploy_status_code': 0}, [], False, True),
+            ({'deploy_stdout': '', 'size': 'trigger'}, [], False, True),
+            ({'input_values': {}}, [], False, True),
+            ({'size': 1}, [], False, True),
+            ({}, [], False, True),
+            (None, [], False, True),
+            ([], [], False, True),
+            ('trigger', [], False, True),
         ):
-            assert ordering.read_signal(details) is None, details
-
-    def test_nothing_is_where_an_output_is_called_that(self):
-        details = {'trigger': 'BACKUP'}
-        assert ordering.read_signal(details, [{'name': 'trigger'}]) is None
-        assert ordering.read_signal(details, [{'name': 'size'}]) is not None
-
-    def test_inputs_are_not_in_its_text(self):
-        details = {'trigger': 'BACKUP', 'input_values': {'a': 'hunter2'}}
-        assert 'hunter2' not in repr(ordering.read_signal(details))
-
-
-class ResultTest(testtools.TestCase):
-    def test_what_names_an_action_is_no_result(self):
-        for details in (
-            {'trigger': 'BACKUP'},
-            {'trigger': 'BACKUP', 'inputs': {}},
-            {'trigger': None},
-        ):
-            assert ordering.cannot_be_result(details, []), details
-
-    def test_what_a_server_may_send_can_be_one(self):
-        for details, outputs in (
-            (None, []),
-            ('trigger', []),
-            ({}, []),
-            ({'size': 1}, []),
-            ({'trigger': 'BACKUP', 'deploy_status_code': 0}, []),
-            ({'trigger': 'BACKUP'}, [{'name': 'trigger'}]),
-        ):
-            assert not ordering.cannot_be_result(details, outputs), details
+            found = ordering.read_signal(details, outputs)
+            assert (found is not None) is is_order, details
+            refused = ordering.cannot_be_result(details, outputs)
+            assert (not refused) is is_result, details

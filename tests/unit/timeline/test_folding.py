@@ -22,11 +22,7 @@ def test_rows_say_how_many_resources_they_hide():
     for inside, own, titles in (
         ([one, two], None, ['group (+2)']),
         # A resource counts once, whatever ran on it.
-        (
-            [one, backup('one', ran)],
-            None,
-            ['group (+1)', 'group BACKUP (+1)'],
-        ),
+        ([one, backup('one', ran)], None, ['group (+1)', 'group BACKUP (+1)']),
         # Each action has a row.
         (
             [backup('one', ran), backup('one', ran, what='RELOAD')],

@@ -55,12 +55,9 @@ def test_waiting_work_and_what_continues_differ():
     row = lines(base.row('x', base.bar('CREATE', 60, None, 'running')))[2]
     assert '▒▸' in row
     assert 'CREATE running 40 s' in row
-
-
-def test_bars_that_overlap_have_a_line_each():
-    _, _, first, second, _ = lines(
-        base.row('x', base.bar('A', 0, 50), base.bar('A', 20, 60))
-    )
+    # Bars that overlap have a line each.
+    overlap = base.bar('A', 0, 50), base.bar('A', 20, 60)
+    _, _, first, second, _ = lines(base.row('x', *overlap))
     assert (first[:2], second[:2]) == ('x ', '  ')
 
 

@@ -38,11 +38,7 @@ def run(days, state, minutes, late=0):
     )
 
 
-RAN = [
-    run(-3, 'complete', 20),
-    run(-2, 'failed', 30),
-    run(0, 'stopping', 0),
-]
+RAN = [run(-3, 'complete', 20), run(-2, 'failed', 30), run(0, 'stopping', 0)]
 
 
 def week(schedule=NIGHTLY, ran=RAN):
@@ -52,6 +48,15 @@ def week(schedule=NIGHTLY, ran=RAN):
 def test_each_day_says_what_has_run_and_what_comes_next():
     lines = [each.plain for each in plain_text.draw(week(), 120)]
     assert lines[0] == 'shop nightly 30 2 * * *   times in Europe/Berlin'
+    (late,) = [
+        each
+        for each in plain_text.draw(week(), 120)
+        if each.plain.startswith('Thu')
+    ]
+    assert {span.style for span in late.spans} >= {'red'}
+    # What may still start is not given up.
+    early = schedule_week.week('shop', 'nightly', NIGHTLY, [], TONIGHT + 60)
+    assert early.rows[3].bars[0].word == schedule_week.NEXT
     rows = {
         line[:14]: line.rpartition('  ')[2].strip('┊') for line in lines[2:9]
     }
@@ -89,6 +94,7 @@ def test_times_are_local_ones_of_the_schedule():
     assert 'Timeline of stack shop nightly 30 2 * * *' in drawing
     assert '02:30 next, within for 2 h' in drawing
     assert '2 next, within' in drawing
+    assert 'class="bar skipped"' in drawing
     assert 'Drawn at 2027-01-15 08:00:00 UTC' in drawing
 
 
@@ -114,18 +120,3 @@ def test_a_week_without_times_says_so():
     once = schedules.Schedule(at='2027-03-01T02:00', key='nightly')
     assert week(once, []).bars == []
     assert len(plain_text.draw(week(once, []), 80)) == 2
-
-
-def test_a_tick_that_may_still_start_is_not_given_up():
-    chart = schedule_week.week('shop', 'nightly', NIGHTLY, [], TONIGHT + 60)
-    assert chart.rows[3].bars[0].word == schedule_week.NEXT
-
-
-def test_a_time_without_a_run_is_red():
-    (line,) = [
-        each
-        for each in plain_text.draw(week(), 120)
-        if each.plain.startswith('Thu')
-    ]
-    assert {span.style for span in line.spans} >= {'red'}
-    assert 'class="bar skipped"' in svg.draw(week())

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events of Heat as bars."""
 
+import re
+
 import pytest
 
 from heat_plugins import heat_values
@@ -27,69 +29,52 @@ def bars(*events):
     return chart_reading.bars([event(*each) for each in events], WAITING)
 
 
+SIGNS = {'>': 'IN_PROGRESS', '+': 'COMPLETE', '-': 'FAILED'}
+
+
 @pytest.mark.parametrize(
     ('events', 'expected'),
     [
         # An action lasts from its beginning to its end.
         (
-            [
-                ('CREATE_IN_PROGRESS', 1),
-                ('CREATE_COMPLETE', 5),
-                ('UPDATE_IN_PROGRESS', 10),
-                ('UPDATE_FAILED', 12),
-            ],
-            [('CREATE', 'complete', 1, 5), ('UPDATE', 'failed', 10, 12)],
+            'CREATE>1 CREATE+5 UPDATE>10 UPDATE-12',
+            'CREATE complete 1 5, UPDATE failed 10 12',
         ),
         # A second beginning changes nothing.
-        (
-            [('DELETE_IN_PROGRESS', 1), ('DELETE_IN_PROGRESS', 3)],
-            [('DELETE', 'waiting', 1, None)],
-        ),
+        ('DELETE>1 DELETE>3', 'DELETE waiting 1 None'),
         # Heat has deleted the beginning.
-        ([('CREATE_COMPLETE', 7)], [('CREATE', 'complete', 7, 7)]),
+        ('CREATE+7', 'CREATE complete 7 7'),
         # A stack fails for each of its resources that does.
-        (
-            [
-                ('CREATE_IN_PROGRESS', 1),
-                ('CREATE_FAILED', 5),
-                ('CREATE_FAILED', 9),
-            ],
-            [('CREATE', 'failed', 1, 9)],
-        ),
+        ('CREATE>1 CREATE-5 CREATE-9', 'CREATE failed 1 9'),
         # A resource may be marked as unhealthy again.
-        (
-            [('CHECK_FAILED', 5), ('CHECK_FAILED', 9)],
-            [('CHECK', 'failed', 5, 5), ('CHECK', 'failed', 9, 9)],
-        ),
+        ('CHECK-5 CHECK-9', 'CHECK failed 5 5, CHECK failed 9 9'),
         # Another action interrupts one.
         (
-            [
-                ('CREATE_IN_PROGRESS', 1),
-                ('DELETE_IN_PROGRESS', 4),
-                ('DELETE_COMPLETE', 6),
-            ],
-            [('CREATE', 'cancelled', 1, 4), ('DELETE', 'complete', 4, 6)],
+            'CREATE>1 DELETE>4 DELETE+6',
+            'CREATE cancelled 1 4, DELETE complete 4 6',
         ),
-        (
-            [('CREATE_IN_PROGRESS', 1), ('CHECK_FAILED', 4)],
-            [('CREATE', 'cancelled', 1, 4), ('CHECK', 'failed', 4, 4)],
-        ),
-        # A signal shows only if it was refused.
-        (
-            [
-                ('SIGNAL_COMPLETE', 1, 'Signal: deployment succeeded'),
-                ('SIGNAL_FAILED', 2, 'Signal: deployment failed'),
-                ('SIGNAL_FAILED', 3, 'Not triggered: no action BACKPU'),
-            ],
-            [('SIGNAL', 'failed', 3, 3)],
-        ),
+        ('CREATE>1 CHECK-4', 'CREATE cancelled 1 4, CHECK failed 4 4'),
     ],
 )
 def test_events_become_bars(events, expected):
-    assert [
-        (bar.label, bar.state.value, bar.start, bar.end)
-        for bar in bars(*events)
-    ] == expected
+    found = bars(
+        *[
+            (f'{action}_{SIGNS[sign]}', int(time))
+            for action, sign, time in re.findall(r'(\w+)([>+-])(\d+)', events)
+        ]
+    )
+    assert expected == ', '.join(
+        f'{bar.label} {bar.state.value} {bar.start} {bar.end}' for bar in found
+    )
+
+
+def test_a_signal_shows_only_if_it_was_refused():
+    (bar,) = bars(
+        ('SIGNAL_COMPLETE', 1, 'Signal: deployment succeeded'),
+        ('SIGNAL_FAILED', 2, 'Signal: deployment failed'),
+        ('SIGNAL_FAILED', 3, 'Not triggered: no action BACKPU'),
+    )
+    assert (bar.label, bar.state.value, bar.start) == ('SIGNAL', 'failed', 3)
 
 
 def test_the_reason_is_that_of_the_end():

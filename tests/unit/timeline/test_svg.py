@@ -111,9 +111,7 @@ class SvgTest(testtools.TestCase):
         root = drawn(
             base.row(name, base.bar('CREATE', 0, 90)),
             base.row(
-                'nightly',
-                base.bar(workflow, 0, 90, 'failed'),
-                what=workflow,
+                'nightly', base.bar(workflow, 0, 90, 'failed'), what=workflow
             ),
             base.row('x' * 200, base.bar('CREATE', 0, 90)),
         )
