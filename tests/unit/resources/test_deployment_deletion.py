@@ -39,12 +39,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             for config in self.handed
         ]
 
-    def test_after_the_last_one_the_engine_keeps_no_connection(self):
-        for more in ({}, {'signal_transport': 'NO_SIGNAL'}):
-            stack = self.created(deployments.template(**more))
-            self.delete(stack)
-            self.assertEqual([], hubs._hubs.values())
-
     def test_it_waits_for_its_signal(self):
         stack = self.created(self.WHOLE)
         self.answer = None
@@ -52,38 +46,35 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.assertFalse(self.step(task, 100))
         self.send(self.handed[-1])
         self.finish(task)
-        self.assert_only_the_config_is_left(stack)
-
-    def assert_only_the_config_is_left(self, stack):
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({stack['config'].resource_id}, self.config_ids())
         self.assertEqual([], self.containers())
         self.assertEqual([], self.in_metadata(stack))
+        # After the last one the engine keeps no connection.
+        self.assertEqual([], hubs._hubs.values())
 
-    def test_there_is_none_without_the_server(self):
-        stack = self.created(self.WHOLE)
-        stack['server'].state_set('DELETE', 'FAILED')
-        task = self.heat.start(stack['deployment'].delete)
-        self.finish(task)
-        self.assertEqual(['CREATE'], self.actions())
-
-    def test_nor_without_the_config(self):
-        stack = self.created(self.WHOLE)
-        self.heat.rpc.delete_software_config(
-            self.heat.context, stack['config'].resource_id
-        )
-        self.delete(stack)
-        self.assertEqual(['CREATE'], self.actions())
-        self.assert_nothing_left()
-
-    def test_a_row_that_is_gone_is_made_again_for_it(self):
-        stack = self.created(self.WHOLE)
-        self.heat.rpc.delete_software_deployment(
-            self.heat.context, stack['deployment'].resource_id
-        )
-        self.delete(stack)
-        self.assertEqual(['CREATE', 'DELETE'], self.actions())
-        self.assert_nothing_left()
+    def test_it_runs_unless_server_or_config_has_gone(self):
+        for name, expected in (
+            ('server', ['CREATE']),
+            ('config', ['CREATE']),
+            # A row that is gone is made again for it.
+            ('deployment', ['CREATE', 'DELETE']),
+        ):
+            self.handed.clear()
+            stack = self.created(self.WHOLE, name=name)
+            number = stack[name].resource_id
+            if name == 'server':
+                stack[name].state_set('DELETE', 'FAILED')
+                self.finish(self.heat.start(stack['deployment'].delete))
+            elif name == 'config':
+                self.heat.rpc.delete_software_config(self.heat.context, number)
+            else:
+                self.heat.rpc.delete_software_deployment(
+                    self.heat.context, number
+                )
+            self.delete(stack)
+            self.assertEqual(expected, self.actions())
+            self.assert_nothing_left()
 
     def test_it_runs_also_after_a_create_that_was_taken_back(self):
         stack, task = self.waiting(self.WHOLE)
@@ -215,9 +206,22 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         found.state_set(action, 'FAILED', 'for a reason')
         found.persist_state_and_release_lock(uuid.uuid4().hex)
 
-    def test_it_spares_what_replaced_it_on_the_same_server(self):
-        self.replaced(self.refused())
-        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+    def test_what_failed_is_undone_where_its_replacement_does_not_run(self):
+        for number, (changed, expected) in enumerate(
+            (
+                ({}, ['CREATE', 'CREATE']),
+                ({'server': 'another'}, ['CREATE', 'CREATE', 'DELETE']),
+                ({'begun': False}, ['CREATE', 'DELETE']),
+                ({'actions': ['UPDATE', 'DELETE']}, ['CREATE', 'DELETE']),
+            )
+        ):
+            before = len(self.handed)
+            stack = self.heat.stack(self.WHOLE, f'stack{number}')
+            self.answer = {'deploy_status_code': 1}
+            self.failed(self.heat.begin(stack, 'CREATE'), stack)
+            stack.persist_state_and_release_lock(uuid.uuid4().hex)
+            self.replaced(stack, name=f'other{number}', **changed)
+            self.assertEqual(expected, self.actions()[before:], changed)
 
     def test_a_server_has_only_what_replaced_a_failed_one(self):
         # Its engine died in the deletion, before DELETE was delivered.
@@ -244,18 +248,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
                 stack.context, stack.id, replacement.name, replacement.id
             ),
         )
-
-    def test_a_server_that_a_replacement_leaves_is_cleaned_up(self):
-        self.replaced(self.refused(), server='another')
-        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
-
-    def test_what_failed_is_undone_if_its_replacement_never_begins(self):
-        self.replaced(self.refused(), begun=False)
-        self.assertEqual(['CREATE', 'DELETE'], self.actions())
-
-    def test_what_failed_is_undone_if_its_replacement_has_no_create(self):
-        self.replaced(self.refused(), actions=['UPDATE', 'DELETE'])
-        self.assertEqual(['CREATE', 'DELETE'], self.actions())
 
 
 class NoAnswerTest(deployments.DeploymentTestCase):

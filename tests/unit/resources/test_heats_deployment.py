@@ -155,6 +155,7 @@ class HeatsOwnTest(Scenarios, deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
         self.client = SwiftClient()
+        self.patch(self.heat, 'PATIENCE', 100)
         # Ahead of the engine's, so that it gets to see signals at all.
         self.lag(seconds=-5)
         self.heat.auth.endpoints['object-store'] = self.client.url
