@@ -120,10 +120,10 @@ class UpdateTest(deployments.DeploymentTestCase):
         for change, runs in (
             ({'name': 'x'}, 1),
             ({'input_values': {'who': 'x'}}, 1),
-            # The server knows of none of these.
+            # A server that has run it need not know these.
             ({'signal_transport': 'AUTO'}, 0),
-            ({'timeout': 99}, 1),
-            ({'signal_url_lifetime': 6000}, 1),
+            ({'timeout': 99}, 0),
+            ({'signal_url_lifetime': 6000}, 0),
         ):
             given |= change
             self.update(stack, deployments.template(**given))
