@@ -55,7 +55,7 @@ class OutcomeTest(deployments.DeploymentTestCase):
 
     def test_an_unknown_hook_is_told_and_is_the_likely_cause(self):
         self.configure(known_hooks=['terraform'])
-        for group, number in (('terraform', 0), ('scirpt', 1)):
+        for group, number in (('terraform', 0), ('terrafrom', 1)):
             whole = deployments.template(config={'group': group}, timeout=60)
             stack = self.heat.stack(whole, group)
             with self.hook_logs(number) as logs:
@@ -68,10 +68,10 @@ class OutcomeTest(deployments.DeploymentTestCase):
             ]
             self.assertEqual(number, len(hooks))
             reason = self.failed(task, stack)
-            lacking = 'heat-agents have no hook "scirpt"'
+            lacking = 'heat-agents have no hook "terrafrom"'
             self.assertEqual(bool(number), lacking in reason, reason)
-        self.assertIn('"scirpt"', hooks[0])
-        self.assertIn(hooks[0], '\n'.join(logs.output))
+        self.assertIn('"terrafrom" is not a hook', hooks[0])
+        self.assertIn('Did you mean "terraform"?', '\n'.join(logs.output))
 
     def hook_logs(self, number):
         if number:

@@ -103,8 +103,11 @@ class DefinitionTest(WorkflowTest):
         self.assertEqual(set(names.values()), self.workflows.names())
         self.assertEqual(names, self.attribute('available_workflows'))
         self.assertEqual('stack.it', it.resource_id)
-
-    def test_explicit_name_begins_the_names_of_several(self):
+        # No live state is asked for.
+        self.assertEqual({}, it.get_live_state(it.properties))
+        self.assertEqual(2, len(self.attribute('show')['workflows']))
+        # An explicit name begins the names of several.
+        self.heat.delete(self.stack)
         self.make(definition=TWO, name='mine')
         self.assertEqual({'mine.main', 'mine.sub'}, self.workflows.names())
 
@@ -195,43 +198,23 @@ class DefinitionTest(WorkflowTest):
         self.assertEqual({'v': 1}, spec['vars'])
         self.assertEqual({'o': 2}, spec['output-on-error'])
 
-    def test_name_may_still_be_unknown(self):
+    def test_what_another_resource_names_is_known_later(self):
         content = self.template(
             definition={
                 'str_replace': {
                     'template': ONE,
                     'params': {'std.noop': {'get_attr': ['text', 'value']}},
                 }
-            }
-        )
-        content['resources']['text'] = {
-            'type': 'OS::Heat::RandomString',
-            'properties': {
-                'length': 5,
-                'character_classes': [{'class': 'lowercase'}],
             },
-        }
-        stack = self.heat.create(content)
-        spec = self.workflows.texts()['stack.it.main']
-        self.assertEqual(
-            stack['text'].FnGetAtt('value'), spec['tasks']['t']['action']
-        )
-
-    def test_live_state_is_not_asked_for(self):
-        it = self.make(definition=TWO)
-        self.assertEqual({}, it.get_live_state(it.properties))
-        shown = self.attribute('show')
-        self.assertEqual(2, len(shown['workflows']))
-
-    def test_a_namespace_that_another_resource_names_is_known_later(self):
-        content = self.template(
-            definition=ONE, namespace={'get_attr': ['text', 'value']}
+            namespace={'get_attr': ['text', 'value']},
         )
         content['resources']['text'] = {
             'type': 'OS::Heat::Value',
             'properties': {'value': 'night'},
         }
         self.stack = self.heat.create(content)
+        spec = self.workflows.texts()['stack.it.main']
+        self.assertEqual('night', spec['tasks']['t']['action'])
         self.assertEqual(['workflows'], list(self.attribute('show')))
 
 
@@ -449,6 +432,9 @@ class SignalTest(WorkflowTest):
         (entry,) = self.attribute('signals')
         self.assertIn(long, entry['error'])
         self.assertIsNone(entry['execution_id'])
+        # Mistral refuses an input that the workflow lacks.
+        self.assertIn("missing=['x']", self.fail())
+        self.assertIn("unexpected=['z']", self.fail({'input': {'z': 1}}))
 
     def test_body_that_asks_for_nothing_is_refused(self):
         self.make(definition=TWO, input={'x': 1})
@@ -463,16 +449,19 @@ class SignalTest(WorkflowTest):
         ):
             self.assertIn(said, self.fail(body))
         self.assertEqual([], self.rows())
+        # What is remembered fits a column of the database.
+        bombs = '\U0001f4a3' * 99
+        odd = {f'{bombs}{number}': 1 for number in range(99)}
+        self.fail({'workflow': 'e' * 9999, **odd})
+        loaded = self.heat.load(self.stack)
+        kept = loaded['it'].data()
+        # Heat's is a TEXT, which MariaDB ends at 64 KB.
+        self.assertLess(max(map(len, kept.values())), 2**16)
 
     def test_body_of_an_alarm_may_be_the_input(self):
         self.make(definition=ONE, use_request_body_as_input=True)
         self.signal({'x': 5})
         self.assertEqual({'x': 5}, json.loads(self.rows()[0]['input']))
-
-    def test_input_that_the_workflow_lacks_is_refused_by_mistral(self):
-        self.make(definition=ONE)
-        self.assertIn("missing=['x']", self.fail())
-        self.assertIn("unexpected=['z']", self.fail({'input': {'z': 1}}))
 
     def test_a_signal_is_retried_and_runs_once(self):
         self.patch(workflow.Workflow, 'RETRY_SECONDS', 5)
@@ -502,16 +491,6 @@ class SignalTest(WorkflowTest):
         shown = self.attribute('signals')
         self.assertEqual(ids[:1:-1], [one['execution_id'] for one in shown])
 
-    def test_what_is_remembered_fits_a_column_of_the_database(self):
-        self.make(definition=TWO)
-        bombs = '\U0001f4a3' * 99
-        odd = {f'{bombs}{number}': 1 for number in range(99)}
-        self.fail({'workflow': 'e' * 9999, **odd})
-        loaded = self.heat.load(self.stack)
-        kept = loaded['it'].data()
-        # Heat's is a TEXT, which MariaDB ends at 64 KB.
-        self.assertLess(max(map(len, kept.values())), 2**16)
-
     def test_a_reader_of_the_project_runs_nothing(self):
         self.make(definition=PLAIN)
         reader = callers.Signaller(user_id='reader', is_of_project=True)
@@ -525,18 +504,15 @@ class SignalTest(WorkflowTest):
             self.signal()
         self.assertEqual(1, len(self.rows()))
 
-    def test_a_reader_of_the_project_is_shown_no_alarm_url(self):
+        # Nor is it shown the URL.
         self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
-        self.make(definition=PLAIN)
         for is_reader in (True, False, True):
             with mock.patch.object(
                 callers, 'may_not_update', return_value=is_reader
             ):
                 url = self.attribute('alarm_url')
             self.assertEqual(is_reader, url is None, url)
-
-    def test_signal_to_what_has_just_gone_is_no_trouble(self):
-        self.make(definition=PLAIN)
+        # A signal to what has just gone is no trouble.
         loaded = self.heat.load(self.stack)
         with mock.patch.object(
             workflow.Workflow,
@@ -619,15 +595,15 @@ class LifeTest(WorkflowTest):
         self.assertEqual(2, len(self.workflows.names()))
 
     def test_passing_errors_are_ridden_out(self):
-        for call in ('workflows.list', 'workflows.create', 'workflows.update'):
-            for effect in (False, True):
-                self.mistral.fail(call, fake_mistral.DOWN, effect=effect)
-                self.make(definition=ONE)
-                self.mistral.fail(call, fake_mistral.DOWN, effect=effect)
-                self.update(definition=TWO)
-                self.assertEqual(2, len(self.workflows.names()))
-                self.heat.delete(self.stack)
+        calls = ('workflows.list', 'workflows.create', 'workflows.update')
+        for effect in (False, True):
+            for change in (self.make, self.update):
+                for call in calls:
+                    self.mistral.fail(call, fake_mistral.DOWN, effect=effect)
+                change(definition=ONE if change == self.make else TWO)
                 self.mistral.faults.clear()
+            self.assertEqual(2, len(self.workflows.names()))
+            self.heat.delete(self.stack)
 
     def test_delete_rides_out_a_mistral_that_is_away(self):
         self.make(definition=TWO, input={'x': 1})
