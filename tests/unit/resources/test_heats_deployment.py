@@ -111,11 +111,6 @@ class Scenarios:
         self.finish(task, 60)
         self.assertEqual('COMPLETE', stack.status)
 
-    def test_what_is_cancelled_is_taken_from_the_server(self):
-        stack, task = self.waiting()
-        task.cancel()
-        self.assertEqual([], self.in_metadata(stack))
-
     def test_no_output_of_the_former_action_remains(self):
         self.answer = {'answer': '1'}
         stack = self.created(deployments.template())
