@@ -349,32 +349,39 @@ class HeatsTemplatesTest(WorkflowTest):
 
 
 class ValidationTest(WorkflowTest):
-    def test_one_of_the_two_forms_is_needed(self):
-        for properties in (
-            {},
-            {'type': 'direct'},
-            {'definition': ONE, 'tasks': HEATS['tasks'], 'type': 'direct'},
-            {'definition': ONE, 'description': 'x'},
+    def test_what_cannot_be_is_refused(self):
+        for properties, said in (
+            ({}, '"definition"'),
+            ({'type': 'direct'}, '"definition"'),
+            (
+                {'definition': ONE, 'tasks': HEATS['tasks'], 'type': 'direct'},
+                '"definition"',
+            ),
+            ({'definition': ONE, 'description': 'x'}, '"definition"'),
+            ({'definition': 'a: ['}, 'the definition is not YAML at line 2'),
+            ({'definition': 'a: {tasks: {}}\n\tb'}, 'line 2'),
+            ({'definition': '- a'}, 'must be a map'),
+            ({'definition': 'a: 5'}, '"a" of the definition must be a map'),
+            ({'definition': "version: '2.0'"}, 'is empty'),
+            ({'definition': ' '}, 'must be a map'),
+            (
+                # A workbook.
+                {'definition': f'name: b\nworkflows: {{main: {{{NOOP}}}}}'},
+                'define each workflow by its name',
+            ),
+            # Use must fit the definition.
+            (
+                {'definition': TWO, 'default_workflow': 'gone'},
+                'has only main, sub',
+            ),
+            (
+                {'definition': TWO, 'input': {'z': 1}},
+                '"input" has z, which no workflow',
+            ),
         ):
-            self.assertIn('"definition"', self.invalid(**properties))
-
-    def test_what_is_no_definition_is_refused_with_its_line(self):
-        for definition, said in (
-            ('a: [', 'the definition is not YAML at line 2'),
-            ('a: {tasks: {}}\n\tb', 'line 2'),
-            ('- a', 'must be a map'),
-            ('a: 5', '"a" of the definition must be a map'),
-            ("version: '2.0'", 'is empty'),
-            (' ', 'must be a map'),
-        ):
-            reason = self.invalid(definition=definition)
-            self.assertIn('resources.it.properties: ', reason)
-            self.assertIn(said, reason)
-
-    def test_a_workbook_is_refused_with_the_remedy(self):
-        book = f'name: b\nworkflows: {{main: {{{NOOP}}}}}'
-        said = self.invalid(definition=book)
-        self.assertIn('define each workflow by its name', said)
+            self.assertIn(said, self.invalid(**properties))
+        reason = self.invalid(definition='- a')
+        self.assertIn('resources.it.properties: ', reason)
 
     def test_mistral_is_asked_once_and_has_its_words(self):
         self.workflows.refusal = 'Invalid DSL:\n unknown key'
@@ -384,6 +391,9 @@ class ValidationTest(WorkflowTest):
         self.assertEqual(1, self.mistral.calls.count('workflows.validate'))
         self.workflows.refusal = 'x' * 9999
         self.assertLess(len(self.invalid(definition=ONE)), 700)
+        # One that is away is asked later.
+        self.mistral.fail('workflows.validate', fake_mistral.DOWN)
+        self.heat.stack(self.template(definition=ONE), 'later').validate()
 
     def test_what_mistral_refuses_later_changes_nothing(self):
         self.make(definition=ONE)
@@ -391,17 +401,6 @@ class ValidationTest(WorkflowTest):
         self.mistral.fail('workflows.validate', fake_mistral.DOWN)
         self.assertIn('not so', self.refused_update(definition=TWO))
         self.assertEqual([], self.mistral.changes())
-
-    def test_mistral_that_is_away_is_asked_later(self):
-        self.mistral.fail('workflows.validate', fake_mistral.DOWN)
-        self.heat.stack(self.template(definition=ONE)).validate()
-
-    def test_use_must_fit_the_definition(self):
-        for properties, said in (
-            ({'default_workflow': 'gone'}, 'has only main, sub'),
-            ({'input': {'z': 1}}, '"input" has z, which no workflow'),
-        ):
-            self.assertIn(said, self.invalid(definition=TWO, **properties))
 
 
 class SignalTest(WorkflowTest):
@@ -469,24 +468,19 @@ class SignalTest(WorkflowTest):
         self.mistral.fail('executions.create', fake_mistral.DOWN, effect=True)
         self.signal()
         self.assertEqual(1, len(self.rows()))
-
-    def test_run_that_began_unnoticed_ends_with_the_resource(self):
-        self.make(definition=PLAIN)
+        # A run that began unnoticed ends with the resource.
+        self.patch(workflow.Workflow, 'RETRY_SECONDS', 0)
         self.mistral.fail('executions.create', fake_mistral.DOWN, effect=True)
         self.fail()
-        self.assertEqual(1, len(self.rows()))
+        self.assertEqual(2, len(self.rows()))
         self.heat.delete(self.stack)
         self.assertEqual([], self.rows())
 
-    def test_default_workflow_is_run(self):
-        self.make(definition=TWO, default_workflow='sub')
-        self.signal()
-        self.assertEqual('stack.it.sub', self.rows()[0]['workflow_name'])
-
     def test_last_signals_are_remembered(self):
-        self.make(definition=PLAIN)
+        self.make(definition=TWO, default_workflow='sub')
         for _ in range(12):
             self.signal()
+        self.assertEqual('stack.it.sub', self.rows()[0]['workflow_name'])
         ids = [row['id'] for row in self.rows()]
         shown = self.attribute('signals')
         self.assertEqual(ids[:1:-1], [one['execution_id'] for one in shown])
@@ -531,16 +525,10 @@ class ExecutionsTest(WorkflowTest):
         self.rows()[-2]['output'] = 'x' * 1000000
         self.assertEqual(1, len(self.attribute('executions')))
 
-    def test_those_of_a_dropped_workflow_stay(self):
-        self.make(definition=TWO)
-        self.add_execution('stack.it.sub', state='SUCCESS')
-        self.update(definition=ONE)
-        self.assertEqual({'stack.it.main'}, self.workflows.names())
-        self.assertEqual(1, len(self.attribute('executions')))
-
     def test_a_dropped_workflow_that_may_be_called_stays_for_a_while(self):
         self.make(definition=TWO)
         running = self.add_execution('stack.it.main')
+        self.add_execution('stack.it.sub', state='SUCCESS')
         self.update(definition=ONE)
         self.assertIn('stack.it.sub', self.workflows.names())
         told = [
@@ -548,9 +536,18 @@ class ExecutionsTest(WorkflowTest):
         ]
         self.assertEqual(1, len(told))
         self.assertIn('stack.it.sub', told[0])
+        # A trigger that runs it keeps it as well.
         running['state'] = 'SUCCESS'
+        self.mistral.cron_triggers.add(
+            'weekly', 'stack.it.sub', {'pattern': '1 1 * * *'}
+        )
+        self.heat.run(self.stack, 'CHECK')
+        self.assertIn('stack.it.sub', self.workflows.names())
+        self.mistral.cron_triggers.remove('weekly')
         self.heat.run(self.stack, 'CHECK')
         self.assertEqual({'stack.it.main'}, self.workflows.names())
+        # Its executions stay.
+        self.assertEqual(2, len(self.attribute('executions')))
 
 
 class LifeTest(WorkflowTest):
@@ -575,6 +572,13 @@ class LifeTest(WorkflowTest):
         self.refused_update(definition=TWO)
         self.update(definition=ONE)
         self.assertEqual({'stack.it.main'}, self.workflows.names())
+        # A check finds what is missing, and an update mends it.
+        self.heat.run(self.stack, 'CHECK')
+        self.workflows.remove('stack.it.main')
+        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
+        self.assertIn('stack.it.main', self.it.status_reason)
+        self.update(definition=ONE)
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
 
     def test_taken_name_is_left_alone_to_the_end(self):
         for more in ({}, {'project_id': 'f' * 32}):
@@ -584,15 +588,6 @@ class LifeTest(WorkflowTest):
             self.heat.delete(self.stack)
             self.assertEqual([theirs], list(self.workflows.rows))
             self.workflows.rows.clear()
-
-    def test_check_finds_what_is_missing(self):
-        self.make(definition=TWO)
-        self.heat.run(self.stack, 'CHECK')
-        self.workflows.remove('stack.it.sub')
-        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
-        self.assertIn('stack.it.sub', self.it.status_reason)
-        self.update(definition=TWO)
-        self.assertEqual(2, len(self.workflows.names()))
 
     def test_passing_errors_are_ridden_out(self):
         calls = ('workflows.list', 'workflows.create', 'workflows.update')
@@ -604,23 +599,6 @@ class LifeTest(WorkflowTest):
                 self.mistral.faults.clear()
             self.assertEqual(2, len(self.workflows.names()))
             self.heat.delete(self.stack)
-
-    def test_delete_rides_out_a_mistral_that_is_away(self):
-        self.make(definition=TWO, input={'x': 1})
-        self.signal({'workflow': 'main'})
-        for call in (
-            'workflows.list',
-            'workflows.delete',
-            'executions.list',
-            'executions.update',
-            'executions.delete',
-        ):
-            self.mistral.fail(
-                call, fake_mistral.DOWN, effect=call.endswith('delete')
-            )
-        self.heat.delete(self.stack)
-        self.assertEqual([], self.mistral.faults)
-        self.assertEqual((set(), []), (self.workflows.names(), self.rows()))
 
     def test_delete_ends_what_the_resource_and_triggers_have_started(self):
         by_trigger = json.dumps({'triggered_by': {'type': 'cron_trigger'}})
@@ -644,19 +622,20 @@ class LifeTest(WorkflowTest):
         self.assertIn(trigger['id'], self.it.status_reason)
         self.assertEqual('RUNNING', self.rows()[0]['state'])
         self.mistral.cron_triggers.remove('weekly')
+        # The next one rides out a Mistral that is away.
+        for call in (
+            'workflows.list',
+            'workflows.delete',
+            'executions.list',
+            'executions.update',
+            'executions.delete',
+        ):
+            self.mistral.fail(
+                call, fake_mistral.DOWN, effect=call.endswith('delete')
+            )
         self.heat.delete(self.stack)
-        self.assertEqual([], self.rows())
-
-    def test_a_dropped_workflow_that_a_trigger_runs_stays(self):
-        self.make(definition=TWO)
-        self.mistral.cron_triggers.add(
-            'weekly', 'stack.it.sub', {'pattern': '1 1 * * *'}
-        )
-        self.update(definition=ONE)
-        self.assertIn('stack.it.sub', self.workflows.names())
-        self.mistral.cron_triggers.remove('weekly')
-        self.heat.run(self.stack, 'CHECK')
-        self.assertEqual({'stack.it.main'}, self.workflows.names())
+        self.assertEqual([], self.mistral.faults)
+        self.assertEqual((set(), []), (self.workflows.names(), self.rows()))
 
     def test_stack_that_was_never_made_is_deleted_without_mistral(self):
         stack = self.heat.stack(self.template(definition=ONE))
