@@ -67,9 +67,10 @@ class MakingTest(CronTriggerTest):
         self.assertRegex(row['name'], '^stack-it-')
         self.assertEqual('simple', row['workflow_name'])
         self.assertIsNone(row['first_execution_time'])
-
-    def test_a_first_time_alone_runs_once(self):
-        self.make(pattern=None, first_time='2030-01-02 00:00')
+        # A first time alone runs once.
+        self.update(
+            pattern=None, workflow='simple', first_time='2030-01-02 00:00'
+        )
         self.assertEqual(1, self.triggers.only()['remaining_executions'])
 
 

@@ -371,6 +371,14 @@ class ReferenceTest(GroupTestCase):
         return {key: one['server'] for key, one in members.items()}
 
     def test_a_request_and_an_output_show_each_member(self):
+        # A member that was given nothing is shown as well.
+        stack = self.created(
+            self.by_map(self.NAMED, 'ab', actions=['DELETE']), name='nothing'
+        )
+        self.assertEqual(
+            {'a': None, 'b': None},
+            self.servers_of(self.shown(stack)['members']),
+        )
         self.answer = {'deploy_stdout': 'out', 'answer': '42'}
         for servers in (self.NAMED, self.MERGED):
             keys = 'ab' if servers is self.NAMED else 'abc'
@@ -389,13 +397,6 @@ class ReferenceTest(GroupTestCase):
             outputs = self.heat.outputs(loaded)
             self.assertEqual(expected, self.servers_of(outputs['members']))
             self.assertEqual(dict.fromkeys(keys, '42'), outputs['answer'])
-
-    def test_a_member_that_was_given_nothing_is_shown(self):
-        stack = self.created(self.by_map(self.NAMED, 'ab', actions=['DELETE']))
-        self.assertEqual(
-            {'a': None, 'b': None},
-            self.servers_of(self.shown(stack)['members']),
-        )
 
 
 class FormerNameTest(GroupTestCase):
@@ -456,18 +457,15 @@ class KindTest(GroupTestCase):
             {'members': None},
         )
 
-    def is_single(self, **properties):
-        stack = self.heat.create(
-            group('a', **properties), name=f'stack{len(self.handed)}'
-        )
-        return not self.heat.load(stack)['deployment'].has_nested()
-
-    def test_it_is_the_default_and_what_a_template_may_ask_for(self):
-        self.assertTrue(self.is_single(members=None))
-        self.assertTrue(self.is_single(signal_transport='NO_SIGNAL'))
-        self.assertTrue(self.is_single(signal_transport='AUTO'))
-
     def test_an_existing_group_keeps_its_kind(self):
+        # One resource is the default, and what any of these may be.
+        for transport in ('NO_SIGNAL', 'AUTO'):
+            other = group('a', members=None, signal_transport=transport)
+            stack = self.created(other, name=transport)
+            found = self.heat.load(stack)['deployment']
+            self.assertFalse(found.has_nested())
+            self.delete(stack)
+        self.handed.clear()
         stack = self.created(group('a', members=None))
         before = self.heat.load(stack)['deployment'].resource_id
         self.configure(group_members='nested')
