@@ -73,12 +73,26 @@ class Group:
             self.clock,
         )
 
+    def updates(self):
+        """Return what brings the members that there are up to date."""
+        rows = dict(self.fleet.rows)
+        return fleets.to_update(
+            self.wanted(), rows, self.asked(), self.fleet.draft
+        )
+
+    def undoing(self):
+        """Return a rollout of DELETE to all."""
+        return self.rollout('DELETE', fleets.to_undo(dict(self.fleet.rows)))
+
+    def idle(self, change, seconds):
+        """Let time pass in which a rollout does not end."""
+        for _ in range(seconds):
+            self.clock.now += 1
+            assert not change.step()
+
     def begun(self):
         """Return a rollout of CREATE to all, of which nothing is done."""
-        tasks = fleets.to_update(
-            self.wanted(), {}, self.asked(), self.fleet.draft
-        )
-        return self.rollout('CREATE', tasks)
+        return self.rollout('CREATE', self.updates())
 
     def waiting(self):
         """Return such a rollout, whose servers do not answer yet."""
@@ -309,9 +323,7 @@ def test_one_that_has_started_has_its_time():
     group = Group('a', delivery_timeout=30)
     change = group.waiting()
     group.fleet.begun.add('server-a')
-    for _ in range(100):
-        group.clock.now += 1
-        assert not change.step()
+    group.idle(change, 100)
     assert change.progress().started == len(group.fleet.noted) == 1
 
 
@@ -414,9 +426,7 @@ def test_an_object_store_that_is_away_is_ridden_out():
     group = Group('a', budget=60)
     group.fleet.broken = errors.Unavailable('503')
     change = group.begun()
-    for _ in range(30):
-        group.clock.now += 1
-        assert not change.step()
+    group.idle(change, 30)
     assert change.outage is not None
     group.fleet.broken = None
     group.drive(change)
@@ -450,8 +460,7 @@ def test_but_none_of_a_delete():
     group = Group('a', 'b')
     group.update('CREATE')
     group.fleet.refusals['a'] = 'its server is gone'
-    tasks = fleets.to_undo(dict(group.fleet.rows))
-    change = group.drive(group.rollout('DELETE', tasks))
+    change = group.drive(group.undoing())
     assert change.skipped == {'a': 'its server is gone'}
     group.delete()
     assert group.fleet.actions() == {
@@ -509,9 +518,7 @@ def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
     group.fleet.answer = lambda key: fake_fleet.OK
     group.update()
     assert set(group.fleet.stopped) == waiting
-
-
-def test_so_it_is_before_its_rows_go():
+    # So it is before its rows go.
     group = Group('a', actions=('CREATE',))
     group.waiting()
     group.fleet.restart()
@@ -601,12 +608,7 @@ def test_what_a_dead_engine_has_left_for_a_later_batch_is_withdrawn_too():
     group.waiting()
     group.fleet.restart()
     group.pace = dataclasses.replace(group.pace, batch=1)
-    tasks = fleets.to_update(
-        group.wanted(),
-        dict(group.fleet.rows),
-        group.asked(),
-        group.fleet.draft,
-    )
+    tasks = group.updates()
     change = group.rollout('UPDATE', tasks)
     assert not change.step()
     change.withdraw('UPDATE was cancelled')
@@ -736,8 +738,7 @@ def test_a_server_that_goes_while_it_runs_delete_is_left_out():
     group.update('CREATE')
     group.fleet.answer = lambda key: fake_fleet.OK if key == 'b' else None
     group.fleet.lost.add('server-a')
-    tasks = fleets.to_undo(dict(group.fleet.rows))
-    change = group.drive(group.rollout('DELETE', tasks), 40)
+    change = group.drive(group.undoing(), 40)
     assert change.skipped == {'a': 'Server server-a no longer exists'}
     assert not change.failures
 
@@ -795,9 +796,7 @@ def test_an_object_store_that_is_away_is_nothing_to_other_transports():
     group.fleet.watcher.outage = retrying.Outage.of(
         errors.Unavailable('503'), None
     )
-    for _ in range(30):
-        group.clock.now += 1
-        assert not change.step()
+    group.idle(change, 30)
     assert change.outage is None
 
 
@@ -826,8 +825,7 @@ def test_a_server_that_goes_in_an_outage_is_left_out_of_a_delete():
     group = Group('a', budget=300)
     group.update('CREATE')
     group.fleet.answer = lambda key: None
-    tasks = fleets.to_undo(dict(group.fleet.rows))
-    change = group.rollout('DELETE', tasks)
+    change = group.undoing()
     assert not change.step()
     group.send(errors.Unavailable('503'))
     group.fleet.lost.add('server-a')
@@ -840,12 +838,7 @@ def test_what_waits_in_a_later_batch_is_left_when_another_fails():
     with pytest.raises(deliveries.ActionFailed):
         group.update('CREATE')
     group.pace = dataclasses.replace(group.pace, batch=1)
-    tasks = fleets.to_update(
-        group.wanted(),
-        dict(group.fleet.rows),
-        group.asked(),
-        group.fleet.draft,
-    )
+    tasks = group.updates()
     tasks.sort(key=lambda task: task.member.key)
     change = group.rollout('UPDATE', tasks)
     with pytest.raises(deliveries.ActionFailed, match='a: '):
@@ -861,10 +854,7 @@ def test_a_few_servers_of_a_delete_are_asked_for_at_a_time():
     group.fleet.answer = lambda key: None
     asked = []
     group.fleet.gone = lambda ids: asked.append(set(ids)) or set()
-    tasks = fleets.to_undo(dict(group.fleet.rows))
-    change = group.rollout('DELETE', tasks)
-    for _ in range(100):
-        group.clock.now += 1
-        assert not change.step()
+    change = group.undoing()
+    group.idle(change, 100)
     assert [len(each) for each in asked] == [20, 20, 10]
     assert len(set.union(*asked)) == 50

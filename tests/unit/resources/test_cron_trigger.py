@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::CronTrigger."""
 
+import itertools
 import json
 
 from heat.common import exception
 from heat.engine.resources.openstack.mistral import cron_trigger as heats_own
 from oslo_config import cfg
+import testtools
 
 from heat_plugins.resources import cron_trigger
 from tests.unit.resources import fake_mistral
@@ -44,22 +46,31 @@ class MakingTest(CronTriggerTest):
             ),
         )
         self.assertEqual({'what': 'all'}, json.loads(row['workflow_input']))
-
-    def test_the_workflow_may_be_a_text(self):
-        self.mistral.workflows.add('simple')
-        self.make(workflow='simple')
-        self.assertEqual('simple', self.triggers.only()['workflow_name'])
+        # Its attributes follow it, and are null while Mistral is away.
+        self.triggers.fire('nightly')
+        self.mistral.fail('cron_triggers.get', fake_mistral.DOWN)
+        self.assertIsNone(self.attribute('remaining_executions'))
+        self.assertEqual(2, self.attribute('remaining_executions'))
+        self.assertEqual(
+            '2030-01-01 14:00:00', self.attribute('next_execution_time')
+        )
+        self.assertEqual(
+            ['2030-01-01 14:00 UTC', '2030-01-01 15:00 UTC'],
+            self.attribute('upcoming_executions'),
+        )
 
     def test_without_a_name_it_gets_one_of_its_own(self):
-        self.make(name=None)
-        self.assertRegex(self.triggers.only()['name'], '^stack-it-')
-
-    def test_a_past_first_time_is_left_out_where_there_is_a_pattern(self):
-        self.make(first_time='2020-01-01 00:00')
-        self.assertIsNone(self.triggers.only()['first_execution_time'])
-
-    def test_a_first_time_alone_runs_once(self):
-        self.make(pattern=None, first_time='2030-01-02 00:00')
+        self.mistral.workflows.add('simple')
+        # The workflow may be a text; a past first time is left out.
+        self.make(name=None, workflow='simple', first_time='2020-01-01 00:00')
+        row = self.triggers.only()
+        self.assertRegex(row['name'], '^stack-it-')
+        self.assertEqual('simple', row['workflow_name'])
+        self.assertIsNone(row['first_execution_time'])
+        # A first time alone runs once.
+        self.update(
+            pattern=None, workflow='simple', first_time='2030-01-02 00:00'
+        )
         self.assertEqual(1, self.triggers.only()['remaining_executions'])
 
 
@@ -121,6 +132,10 @@ class UpdatingTest(CronTriggerTest):
             self.assertEqual('nightly', self.triggers.only()['name'])
             self.assertEqual(1, self.mistral.trusts)
             self.assertEqual(before, self.it.id)
+        # No change of it leaves it alone.
+        same = self.template(**changed)
+        same['resources']['it']['metadata'] = {'a': 1}
+        self.heat.update(self.stack, same)
         self.assertEqual(
             ['cron_triggers.delete', 'cron_triggers.create'] * 4,
             self.mistral.changes(),
@@ -137,13 +152,6 @@ class UpdatingTest(CronTriggerTest):
             ['cron_triggers.create', 'cron_triggers.delete'] * 2,
             self.mistral.changes(),
         )
-
-    def test_no_change_leaves_the_trigger_alone(self):
-        self.make()
-        changed = self.template()
-        changed['resources']['it']['metadata'] = {'a': 1}
-        self.heat.update(self.stack, changed)
-        self.assertEqual([], self.mistral.changes())
 
     def test_a_first_time_that_has_passed_since_is_left_out(self):
         self.make(first_time='2030-01-01 18:00')
@@ -167,10 +175,12 @@ class FailingUpdateTest(CronTriggerTest):
     REFUSED = fake_mistral.refused(400, 'Some reason')
 
     def test_the_former_trigger_comes_back_when_the_new_one_is_refused(self):
-        self.make(count=5)
+        # Its past first time does not keep it from that.
+        given = {'count': 5, 'first_time': '2030-01-01 18:00'}
+        self.make(**given)
         self.triggers.fire('nightly', 2)
         self.mistral.fail('cron_triggers.create', self.REFUSED)
-        reason = self.refused_update(count=5, pattern=LATER)
+        reason = self.refused_update(**given, pattern=LATER)
         self.assertIn(
             'cannot create the cron trigger: Mistral answers 400: Some '
             'reason The former trigger has been created again.',
@@ -181,13 +191,6 @@ class FailingUpdateTest(CronTriggerTest):
         self.assertEqual(3, row['remaining_executions'])
         self.assertEqual({'what': 'all'}, json.loads(row['workflow_input']))
         self.assertEqual(1, self.mistral.trusts)
-
-    def test_its_past_first_time_does_not_keep_it_from_coming_back(self):
-        self.make(first_time='2030-01-01 18:00')
-        self.triggers.fire('nightly', 1)
-        self.mistral.fail('cron_triggers.create', self.REFUSED)
-        self.refused_update(first_time='2030-01-01 18:00', pattern=LATER)
-        self.assertEqual(HOURLY, self.triggers.only()['pattern'])
 
     def test_the_next_update_creates_what_could_not_come_back(self):
         self.make()
@@ -289,17 +292,14 @@ class RunOutTest(CronTriggerTest):
         self.triggers.fire('nightly', 2)
         self.assertEqual({}, self.triggers.rows)
 
-    def test_attributes_say_so(self):
+    def test_an_update_creates_it_again_and_a_deletion_works(self):
         self.assertEqual(0, self.attribute('remaining_executions'))
         self.assertIsNone(self.attribute('next_execution_time'))
         self.assertEqual([], self.attribute('upcoming_executions'))
-
-    def test_a_deletion_works(self):
-        self.heat.delete(self.stack)
-
-    def test_an_update_creates_it_again(self):
         self.update(count=2, pattern=LATER)
         self.assertEqual(2, self.triggers.only()['remaining_executions'])
+        self.triggers.fire('nightly', 2)
+        self.heat.delete(self.stack)
 
 
 class DeletedByOthersTest(CronTriggerTest):
@@ -322,31 +322,29 @@ class DeletedByOthersTest(CronTriggerTest):
 class OutageTest(CronTriggerTest):
     """A Mistral that is down, or answers 503, during each of its calls."""
 
-    CHANGES = ('cron_triggers.delete', 'cron_triggers.create')
-    CALLS = ('workflows.get', 'cron_triggers.get', *CHANGES)
-    ERRORS = (fake_mistral.DOWN, fake_mistral.UNAVAILABLE)
-
-    def each(self):
-        for call in self.CALLS:
-            for effect in (False, True) if call in self.CHANGES else (False,):
-                for error in self.ERRORS:
-                    yield call, error, effect
-
-    def test_passing_errors_are_ridden_out(self):
-        for call, error, effect in self.each():
-            self.mistral.fail(call, error, error, effect=effect)
-            self.make(count=5)
-            self.triggers.fire('nightly', 2)
-            self.mistral.faults.clear()
+    def fail(self, error, effect):
+        """Let each call fail twice, once after it has had its effect."""
+        self.mistral.faults.clear()
+        for call in ('workflows.get', 'cron_triggers.get'):
+            self.mistral.fail(call, error)
+        for call in ('cron_triggers.delete', 'cron_triggers.create'):
             self.mistral.fail(call, error, effect=effect)
             self.mistral.fail(call, error)
+
+    def test_passing_errors_are_ridden_out(self):
+        for error, effect in itertools.product(
+            (fake_mistral.DOWN, fake_mistral.UNAVAILABLE), (False, True)
+        ):
+            self.fail(error, effect)
+            self.make(count=5)
+            self.triggers.fire('nightly', 2)
+            self.fail(error, effect)
             self.update(count=5, pattern=LATER)
             row = self.triggers.only()
             self.assertEqual(LATER, row['pattern'])
             self.assertEqual(3, row['remaining_executions'])
-            self.mistral.fail(call, error, effect=effect)
+            self.fail(error, effect)
             self.heat.run(self.stack, self.stack.CHECK)
-            self.mistral.fail(call, error, effect=effect)
             self.heat.delete(self.stack)
             self.mistral.faults.clear()
             self.assertEqual({}, self.triggers.rows)
@@ -370,26 +368,8 @@ class OutageTest(CronTriggerTest):
         self.update(pattern=LATER)
         self.assertEqual(LATER, self.triggers.only()['pattern'])
 
-    def test_an_attribute_is_null_meanwhile(self):
-        self.make(count=5)
-        self.mistral.fail('cron_triggers.get', fake_mistral.DOWN)
-        self.assertIsNone(self.attribute('remaining_executions'))
-        self.assertEqual(5, self.attribute('remaining_executions'))
 
-
-class AttributesTest(CronTriggerTest):
-    def test_they_follow_the_trigger(self):
-        self.make(count=3)
-        self.triggers.fire('nightly')
-        self.assertEqual(2, self.attribute('remaining_executions'))
-        self.assertEqual(
-            '2030-01-01 14:00:00', self.attribute('next_execution_time')
-        )
-        self.assertEqual(
-            ['2030-01-01 14:00 UTC', '2030-01-01 15:00 UTC'],
-            self.attribute('upcoming_executions'),
-        )
-
+class SchemaTest(testtools.TestCase):
     def test_those_of_heats_own_class_are_all_there(self):
         ours = cron_trigger.CronTrigger
         own = heats_own.CronTrigger

@@ -39,33 +39,17 @@ class BeginningTestCase(deployments.DeploymentTestCase):
         return row.status_reason
 
 
-class InputsTest(BeginningTestCase):
-    """What tells a server how to report, and how much time it has."""
-
-    def ours(self, name='stack', **properties):
-        whole = deployments.template(**properties)
-        self.waiting(stack=self.heat.stack(whole, name))
+class ReportTest(BeginningTestCase):
+    def test_a_report_is_told_once(self):
+        stack, task = self.waiting(deployments.template(timeout=60))
+        # It is an object beside the result.
         given = self.given()
-        return {
-            name: given[name] for name in body.REPORT_INPUTS if name in given
-        }
-
-    def test_the_report_is_an_object_beside_the_result(self):
-        found = self.ours(timeout=60)
-        self.assertEqual(
-            {'deploy_progress_url', 'deploy_signal_timeout'}, set(found)
-        )
-        self.assertEqual('60', found['deploy_signal_timeout'])
+        self.assertEqual('60', given['deploy_signal_timeout'])
         paths = [
-            self.given()[name].partition('?')[0]
+            given[name].partition('?')[0]
             for name in ('deploy_signal_id', 'deploy_progress_url')
         ]
         self.assertEqual(f'{paths[0]}.progress', paths[1])
-
-
-class ReportTest(BeginningTestCase):
-    def test_a_report_is_told_once(self):
-        stack, task = self.waiting()
         self.assertEqual([], self.begun(stack))
         self.report()
         self.step(task, 10)
@@ -76,38 +60,29 @@ class ReportTest(BeginningTestCase):
         self.assertEqual(
             'The server has started the action [hp:started]', self.reason()
         )
+        reason = self.failed(task, stack)
+        self.assertIn('The server reported the start', reason)
+        self.assertIn(f'{self.handed[0]["id"]}.notify.json', reason)
 
-    def test_a_signal_that_is_a_report_ends_nothing(self):
+    def test_a_signal_that_is_a_report_or_late_ends_nothing(self):
         for transport in OTHERS:
             stack, task = self.waiting(
                 deployments.template(signal_transport=transport)
             )
             resource = self.heat.load(stack)['deployment']
+            # A result, or a report, of what came before.
+            late = {'deploy_status_code': 1, body.CONFIG_ID: 'c0'}
+            resource.signal(late)
+            resource.signal({'deploy_progress': {}, 'deploy_config_id': 'c0'})
+            self.assertFalse(self.step(task, 9))
+            self.assertEqual([], self.begun(stack))
             for _ in range(2):
                 resource.signal(report(self.handed[-1]))
                 self.assertFalse(self.step(task, 9))
-            self.assertEqual(1, len(self.begun(stack)), self.begun(stack))
             self.assertEqual(
                 ['Signal: Started: CREATE on server server'],
                 self.begun(stack),
             )
-            resource.signal({'deploy_status_code': 0})
-            self.finish(task)
-            self.assertEqual('COMPLETE', stack.status)
-            self.delete(stack)
-
-    def test_a_result_of_what_came_before_is_not_taken(self):
-        for transport in OTHERS:
-            stack, task = self.waiting(
-                deployments.template(signal_transport=transport)
-            )
-            resource = stack['deployment']
-            late = {'deploy_status_code': 1, body.CONFIG_ID: 'c0'}
-            resource.signal(late)
-            self.assertFalse(self.step(task, 9))
-            resource.signal({'deploy_progress': {}, 'deploy_config_id': 'c0'})
-            self.assertFalse(self.step(task, 9))
-            self.assertEqual([], self.begun(stack))
             resource.signal({**late, body.CONFIG_ID: self.handed[-1]['id']})
             self.assertIn('is 1', self.failed(task, stack))
             self.delete(stack)
@@ -116,13 +91,13 @@ class ReportTest(BeginningTestCase):
 class DeliveryTest(BeginningTestCase):
     """The time in which a server has to report."""
 
-    def begin(self, name='stack', **properties):
-        whole = deployments.template(delivery_timeout=30, **properties)
-        return self.waiting(stack=self.heat.stack(whole, name))
-
     def test_a_server_that_does_not_report_fails_it(self):
         for transport in ('TEMP_URL_POLL', *OTHERS):
-            stack, task = self.begin(signal_transport=transport)
+            stack, task = self.waiting(
+                deployments.template(
+                    delivery_timeout=30, signal_transport=transport
+                )
+            )
             before = self.now
             reason = self.failed(task, stack)
             self.assertIn('not reported within 30 s', reason)
@@ -130,10 +105,3 @@ class DeliveryTest(BeginningTestCase):
             self.assertLess(self.now - before, 40)
             self.assertEqual([], self.in_metadata(stack))
             self.delete(stack)
-
-    def test_one_that_started_and_does_not_end_is_told_as_such(self):
-        stack, task = self.waiting(deployments.template(timeout=60))
-        self.report()
-        reason = self.failed(task, stack)
-        self.assertIn('The server reported the start', reason)
-        self.assertIn(f'{self.handed[0]["id"]}.notify.json', reason)

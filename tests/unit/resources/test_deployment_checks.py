@@ -36,28 +36,42 @@ class RecheckTest(deployments.DeploymentTestCase):
             self.other.t.id, set(), 'engine', 60, self.other
         )
 
-    def assert_not_begun(self):
-        self.assertRaises(exception.UpdateInProgress, self.check)
-        self.assertEqual(1, len(self.handed))
-
-    def assert_begun(self):
-        self.check()
-        self.assertEqual(2, len(self.handed))
-        row = db_api.resource_get(self.stack.context, self.found.id)
-        self.assertEqual(self.other.t.id, row.current_template_id)
+    def row(self):
+        return db_api.resource_get(self.stack.context, self.found.id)
 
     def test_what_was_done_meanwhile_is_not_done_twice(self):
-        self.becomes(action='UPDATE', current_template_id=self.other.t.id)
-        self.assert_not_begun()
-        row = db_api.resource_get(self.stack.context, self.found.id)
+        # What failed to be created is not updated, either.
+        for values in (
+            {'status': 'FAILED'},
+            {
+                'status': 'COMPLETE',
+                'action': 'UPDATE',
+                'current_template_id': self.other.t.id,
+            },
+        ):
+            self.becomes(**values)
+            self.assertRaises(exception.UpdateInProgress, self.check)
+        self.assertEqual(1, len(self.handed))
+        row = self.row()
         self.assertEqual(
             ('UPDATE', 'COMPLETE', None),
             (row.action, row.status, row.engine_id),
         )
 
-    def test_what_failed_to_be_created_meanwhile_is_not_updated(self):
-        self.becomes(status='FAILED')
-        self.assert_not_begun()
+    def test_what_has_changed_otherwise_is_gone_on_with(self):
+        self.becomes(action='UPDATE')
+        self.check()
+        self.assertEqual(2, len(self.handed))
+        self.assertEqual(self.other.t.id, self.row().current_template_id)
+
+    def test_what_failed_to_be_updated_meanwhile_is_updated(self):
+        self.becomes(
+            action='UPDATE',
+            status='FAILED',
+            current_template_id=self.other.t.id,
+        )
+        self.check()
+        self.assertEqual(2, len(self.handed))
 
     def test_what_was_replaced_meanwhile_is_not_replaced_twice(self):
         former = self.found.make_replacement(self.other.t.id, set())
@@ -85,22 +99,6 @@ class RecheckTest(deployments.DeploymentTestCase):
             set(),
         )
         self.assertEqual(1, len(self.deployment_rows()))
-
-    def test_what_has_changed_otherwise_is_gone_on_with(self):
-        self.becomes()
-        self.assert_begun()
-
-    def test_what_failed_to_be_updated_meanwhile_is_updated(self):
-        self.becomes(
-            action='UPDATE',
-            status='FAILED',
-            current_template_id=self.other.t.id,
-        )
-        self.assert_begun()
-
-    def test_what_was_done_for_another_template_is_done_for_this(self):
-        self.becomes(action='UPDATE')
-        self.assert_begun()
 
 
 class HealthTest(deployments.DeploymentTestCase):

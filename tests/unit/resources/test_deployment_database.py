@@ -71,7 +71,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         self.fails_by(task, stack, failing, kind)
 
     def test_as_a_signal_comes(self):
-        stack, _ = self.waiting()
+        stack, task = self.waiting()
         for kind in KINDS:
             failing = self.breaks(rows, 'settle', kind)
             error = self.assertRaises(
@@ -82,17 +82,7 @@ class QuoteTest(deployments.DeploymentTestCase):
             failing.assert_called()
             self.assertIn(kind.__name__, str(error))
             self.assert_quotes_nothing(stack, str(error))
-
-    def test_as_a_signal_is_to_start_a_run(self):
-        stack = self.created()
-        failing = self.breaks(triggering, 'start')
-        stack['deployment'].signal({'trigger': 'BACKUP'})
-        failing.assert_called()
-        self.assertIn('DBDeadlock', str(deployments.events(stack)))
-        self.assert_quotes_nothing(stack)
-
-    def test_as_a_report_comes(self):
-        stack, task = self.waiting()
+        # So it is as a report comes.
         failing = self.breaks(rows, 'begin')
         given = deployments.inputs(self.handed[0])
         self.swift.put_signed(given['deploy_progress_url'])
@@ -106,31 +96,35 @@ class QuoteTest(deployments.DeploymentTestCase):
         self.assertIn('Cannot withdraw', self.logged.output)
         self.assert_quotes_nothing(stack)
 
-    def test_as_it_is_checked(self):
-        stack = self.created()
-        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
-        failing = self.breaks(cls, '_needs_update')
-        error = self.assertRaises(
-            exception.Error,
-            stack['deployment'].update_convergence,
-            stack.t.id,
-            set(),
-            None,
-            60,
-            stack,
-        )
-        failing.assert_called()
-        self.assert_quotes_nothing(stack, str(error))
-
-    def test_as_its_server_is_looked_for(self):
+    def test_as_it_is_signalled_or_checked_or_its_server_looked_for(self):
         stack = self.created(
             deployments.template(actions=deployments.ALL_ACTIONS)
         )
+        failing = self.breaks(triggering, 'start')
+        stack['deployment'].signal({'trigger': 'BACKUP'})
+        failing.assert_called()
+        self.assertIn('DBDeadlock', str(deployments.events(stack)))
+        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
+        with mock.patch.object(
+            cls,
+            '_needs_update',
+            side_effect=lambda *args: self.fails_with(db_exception.DBDeadlock),
+        ) as failing:
+            error = self.assertRaises(
+                exception.Error,
+                stack['deployment'].update_convergence,
+                stack.t.id,
+                set(),
+                None,
+                60,
+                stack,
+            )
+        failing.assert_called()
         failing = self.breaks(servers.Servers, 'is_reachable')
         self.finish(self.heat.start(stack['deployment'].delete))
         failing.assert_called()
         self.assertIn('cannot ask Nova whether', self.logged.output)
-        self.assert_quotes_nothing(stack)
+        self.assert_quotes_nothing(stack, str(error))
 
     def test_as_it_is_replaced(self):
         stack, _task = self.waiting()

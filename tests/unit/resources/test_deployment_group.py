@@ -17,26 +17,23 @@ class GroupTest(deployments.DeploymentTestCase):
             deployments.template(
                 kind=kind, server=None, servers={'one': 'id'}, **properties
             ),
-            name=kind.replace(':', ''),
+            name=self.getUniqueString(),
         )
         template = stack['deployment'].child_template()
         member = template.resource_definitions(stack)['one']
         self.assertEqual(GROUPS[kind], member.resource_type)
         return dict(member._properties)
 
-    def test_member_is_not_given_what_the_group_leaves_out(self):
-        for kind in GROUPS:
-            properties = self.member(kind)
-            self.assertNotIn('timeout', properties)
-            self.assertNotIn('signal_url_lifetime', properties)
-
-    def test_member_is_given_what_the_group_says(self):
+    def test_member_is_given_what_the_group_says_alone(self):
         for kind in GROUPS:
             given = {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'}
             properties = self.member(kind, **given)
             self.assertLessEqual(
                 {**given, 'server': 'id'}.items(), properties.items()
             )
+            properties = self.member(kind)
+            self.assertNotIn('timeout', properties)
+            self.assertNotIn('signal_url_lifetime', properties)
 
 
 class ProviderTest(deployments.DeploymentTestCase):
@@ -61,7 +58,7 @@ class TogetherTest(deployments.DeploymentTestCase):
             servers={name: f'id of {name}' for name in servers},
         )
         whole['resources']['deployment']['update_policy'] = policy
-        group = self.heat.stack(whole, name=''.join(policy) or 'stack')[
+        group = self.heat.stack(whole, name=self.getUniqueString())[
             'deployment'
         ]
         return group._parse_nested_stack(
@@ -84,6 +81,13 @@ class TogetherTest(deployments.DeploymentTestCase):
             self.ends(nested),
         )
         self.assertEqual(5, len(nested))
+        # Batches are of members alone.
+        for each in ('rolling_update', 'batch_create'):
+            nested = self.nested(policy={each: {'max_batch_size': 1}})
+            self.assertEqual({'a', 'b', 'c'}, set(nested))
+        # Servers may have any name, and there may be none.
+        for servers in (('a', 'after_all_members'), ()):
+            self.assertEqual({*servers}, set(self.nested(servers=servers)))
 
     def test_outputs_of_a_batch_name_its_members_alone(self):
         keys = ('new', 'newer', 'c', 'd')
@@ -106,15 +110,3 @@ class TogetherTest(deployments.DeploymentTestCase):
         self.assertEqual({'new', 'c', 'd'}, set(template['resources']))
         (shown,) = template['outputs'].values()
         self.assertLessEqual(set(shown['value']), {'new', 'c', 'd'})
-
-    def test_batches_are_of_members_alone(self):
-        for each in ('rolling_update', 'batch_create'):
-            nested = self.nested(policy={each: {'max_batch_size': 1}})
-            self.assertEqual({'a', 'b', 'c'}, set(nested))
-
-    def test_servers_may_have_any_name(self):
-        nested = self.nested(servers=('a', 'after_all_members'))
-        self.assertEqual({'a', 'after_all_members'}, set(nested))
-
-    def test_without_servers_there_is_nothing(self):
-        self.assertEqual(set(), set(self.nested(servers=())))

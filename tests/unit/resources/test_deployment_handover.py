@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a deployment hands to its server, action by action."""
 
+from unittest import mock
+
 from heat.common import exception
 from heat.engine import service_software_config
 
+from heat_plugins.engine import hubs
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
 from tests.unit.resources import deployments
@@ -13,11 +16,44 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
     """What the agents in the field need of a derived config."""
 
     def test_every_action_has_a_config_of_its_own(self):
-        whole = deployments.template(actions=deployments.ALL_ACTIONS)
-        stack = self.created(whole)
-        self.update(
-            stack,
-            deployments.template(actions=deployments.ALL_ACTIONS, name='x'),
+        actions = {'actions': deployments.ALL_ACTIONS}
+        stack = self.created(
+            deployments.template(input_values={'who': 's3cret'}, **actions)
+        )
+        source = stack['config'].resource_id
+        (row,) = self.deployment_rows()
+        self.assertEqual({'who': 's3cret'}, row.input_values)
+        # It says where to send what, and nothing of other ways.
+        given = deployments.inputs(self.handed[0])
+        self.assertEqual('PUT', given['deploy_signal_verb'])
+        self.assertEqual(
+            stack['server'].resource_id, given['deploy_server_id']
+        )
+        self.assertEqual('deployment', given['deploy_resource_name'])
+        self.assertEqual(
+            stack.identifier().stack_path(), given['deploy_stack_id']
+        )
+        self.assertIn(
+            f'/AUTH_{deployments.PROJECT}/heat-plugins-{stack.id}/'
+            f'signals/{row.id}/{self.handed[0]["id"]}?',
+            given['deploy_signal_id'],
+        )
+        for name in ('deploy_auth_url', 'deploy_queue_id', 'deploy_password'):
+            self.assertNotIn(name, given)
+        # As one that Heat's own class has made.
+        rows.change(
+            self.heat.context, row.id, stack_user_project_id='stack-users'
+        )
+        self.update(stack, deployments.template(**actions))
+        # Inputs that are taken back leave the row.
+        (row,) = self.deployment_rows()
+        self.assertFalse(row.input_values)
+        self.assertIsNone(row.stack_user_project_id)
+        # A config of nobody else is touched.
+        self.assertEqual({source, self.handed[-1]['id']}, self.config_ids())
+        self.assertEqual(
+            [self.handed[-1]['id']],
+            [config['id'] for config in self.in_metadata(stack)],
         )
         self.act(stack, 'SUSPEND')
         self.act(stack, 'RESUME')
@@ -34,64 +70,15 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
             self.assertEqual(5, len(set(ids)))
 
     def test_it_has_a_name_without_a_config(self):
-        self.created(_without_config(), name='other')
+        whole = deployments.template()
+        del whole['resources']['config']
+        del whole['resources']['deployment']['properties']['config']
+        self.created(whole, name='other')
         (config,) = self.handed
         self.assertRegex(config['name'], '^other-deployment-')
         self.assertEqual('', config['config'])
         self.assertEqual('Heat::Ungrouped', config['group'])
         self.assertEqual({}, config['options'])
-
-    def test_it_says_where_to_send_what_and_nothing_of_other_ways(self):
-        stack = self.created()
-        given = deployments.inputs(self.handed[0])
-        self.assertEqual('PUT', given['deploy_signal_verb'])
-        self.assertEqual(
-            stack['server'].resource_id, given['deploy_server_id']
-        )
-        self.assertEqual('deployment', given['deploy_resource_name'])
-        self.assertEqual(
-            stack.identifier().stack_path(), given['deploy_stack_id']
-        )
-        self.assertIn(
-            f'/AUTH_{deployments.PROJECT}/heat-plugins-{stack.id}/'
-            f'signals/{stack["deployment"].resource_id}/'
-            f'{self.handed[0]["id"]}?',
-            given['deploy_signal_id'],
-        )
-        for name in ('deploy_auth_url', 'deploy_queue_id', 'deploy_password'):
-            self.assertNotIn(name, given)
-
-    def test_a_config_of_nobody_else_is_touched(self):
-        stack = self.created()
-        source = stack['config'].resource_id
-        self.update(stack, deployments.template(input_values={'who': 'x'}))
-        self.assertEqual({source, self.handed[-1]['id']}, self.config_ids())
-        self.assertEqual(
-            [self.handed[-1]['id']],
-            [config['id'] for config in self.in_metadata(stack)],
-        )
-
-    def test_nor_after_an_update_one_that_heats_own_class_has_made(self):
-        stack = self.created()
-        deployment_id = stack['deployment'].resource_id
-        rows.change(
-            self.heat.context,
-            deployment_id,
-            stack_user_project_id='stack-users',
-        )
-        self.update(stack, deployments.template(input_values={'who': 'x'}))
-        (row,) = self.deployment_rows()
-        self.assertIsNone(row.stack_user_project_id)
-
-    def test_inputs_that_are_taken_back_leave_the_row(self):
-        stack = self.created(
-            deployments.template(input_values={'who': 's3cret'})
-        )
-        (row,) = self.deployment_rows()
-        self.assertEqual({'who': 's3cret'}, row.input_values)
-        self.update(stack, deployments.template())
-        (row,) = self.deployment_rows()
-        self.assertFalse(row.input_values)
 
     def test_but_one_of_a_server_that_zaqar_polls_for(self):
         stack = self.heat.stack(deployments.template())
@@ -114,26 +101,21 @@ class _Queue:
         """Take a message."""
 
 
-def _without_config():
-    whole = deployments.template(config={})
-    del whole['resources']['config']
-    del whole['resources']['deployment']['properties']['config']
-    return whole
-
-
 class ActionsTest(deployments.DeploymentTestCase):
     def test_an_action_that_is_not_asked_for_is_complete_at_once(self):
         stack = self.created(deployments.template(actions=['UPDATE']))
         self.assertEqual([], self.handed)
         self.assertIsNone(stack['deployment'].resource_id)
+        # A signal before anything was handed over is ignored.
+        stack['deployment'].signal({'answer': 'x'})
         self.update(stack, deployments.template(actions=['UPDATE'], name='x'))
         self.assertEqual(1, len(self.handed))
         self.act(stack, 'SUSPEND')
         self.delete(stack)
         self.assertEqual(1, len(self.handed))
         self.assert_nothing_left()
-
-    def test_delete_runs_though_create_was_asked_for_only_later(self):
+        self.handed.clear()
+        # DELETE runs though CREATE was asked for only later.
         stack = self.created(deployments.template(actions=['DELETE']))
         self.update(stack, deployments.template(actions=['CREATE', 'DELETE']))
         self.assertEqual([], self.handed)
@@ -153,27 +135,20 @@ class ActionsTest(deployments.DeploymentTestCase):
         self.assertEqual('NO_SIGNAL', given['deploy_signal_transport'])
         self.assertNotIn('deploy_signal_id', given)
         self.assertEqual([], self.swift.seen)
+        self.delete(stack)
+        # The engine keeps no connection.
+        self.assertEqual([], hubs._hubs.values())
 
 
 class FailuresTest(deployments.DeploymentTestCase):
     """A hand-over that fails leaves nothing half done."""
 
-    def break_(self, function, *, before=True):
-        """Let the next delivery fail before or after a step is done."""
-        owner, _, name = function.rpartition('.')
-        owner = {'rows': rows, 'metadata': server_metadata}[owner]
-        real = getattr(owner, name)
-
-        def fail(*args):
-            setattr(owner, name, real)
-            if not before:
-                real(*args)
-            raise exception.Error(f'{name} has failed')
-
-        self.patch(owner, name, fail)
-
     def test_before_anything_was_written(self):
-        self.break_('rows.deliver')
+        self.patch(
+            rows,
+            'deliver',
+            mock.Mock(side_effect=exception.Error('deliver has failed')),
+        )
         stack, reason = self.fails(deployments.template(), {})
         self.assertIn('deliver has failed', reason)
         self.assertEqual([], self.deployment_rows())

@@ -31,9 +31,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         ]
 
     def test_under_auto_the_action_is_delivered_again(self):
-        stack, task = self.waiting(
-            deployments.template(signal_transport='AUTO')
-        )
+        stack, task = self.waiting(AUTO)
         self.change()
         self.assertEqual(403, self.send(self.handed[0]))
         self.step(task, 70)
@@ -49,34 +47,22 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({}, self.swift.containers)
 
-    def resumed(self, stack, whole=AUTO):
-        """Let another engine resume what waits; return its task."""
+    def test_another_engine_resumes_under_a_former_key_that_stays_valid(self):
+        stack, task = self.waiting(AUTO)
+        self.addCleanup(task.cancel)
+        self.change()
+        self.account()[f'{KEY}-2'] = self.former
         again = self.heat.load(stack)
         again['deployment'].state_set('CREATE', 'FAILED', 'Engine has died')
         again.state_set('CREATE', 'FAILED', 'Engine has died')
         again.persist_state_and_release_lock(uuid.uuid4().hex)
         hubs._hubs.clear()
-        return self.heat.begin(self.heat.load(stack), 'UPDATE', whole)
-
-    def dead(self, whole=AUTO):
-        """Return a stack whose engine has died as its servers worked."""
-        stack, task = self.waiting(whole)
-        self.addCleanup(task.cancel)
-        return stack
-
-    def resumes_once(self, stack):
-        """Hold that its server keeps what it has, and answers with that."""
-        task = self.resumed(stack)
+        task = self.heat.begin(self.heat.load(stack), 'UPDATE', AUTO)
+        # Its server keeps what it has, and answers with that.
         self.step(task, 70)
         self.assertEqual(1, len(self.handed))
         self.assertEqual(201, self.send(self.handed[0]))
         self.finish(task)
-
-    def test_so_it_does_under_a_former_key_that_stays_valid(self):
-        stack = self.dead()
-        self.change()
-        self.account()[f'{KEY}-2'] = self.former
-        self.resumes_once(stack)
 
     def test_a_probe_is_seldom_and_shared(self):
         more = {f'm{number}': deployments.deployment() for number in range(4)}
@@ -97,19 +83,14 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
             [], [one for one in self.swift.seen if one.method == 'HEAD']
         )
 
-    def test_a_store_that_is_away_changes_nothing(self):
-        _, task = self.waiting(deployments.template(signal_transport='AUTO'))
+    def test_keys_that_go_on_changing_do_not_repeat_it_for_ever(self):
+        _, task = self.waiting(AUTO)
         self.step(task, 40)
+        # A store that is away changes nothing.
         self.swift.fail(1000, 503, 'HEAD')
         self.step(task, 100)
         self.assertEqual(1, len(self.handed))
         self.swift.heal()
-        self.change()
-        self.step(task, 70)
-        self.assertEqual(2, len(self.handed))
-
-    def test_keys_that_go_on_changing_do_not_repeat_it_for_ever(self):
-        _, task = self.waiting(deployments.template(signal_transport='AUTO'))
         for number in range(8):
             self.account()[KEY] = f'key {number}'
             self.step(task, 70)

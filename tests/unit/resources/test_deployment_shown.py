@@ -21,18 +21,35 @@ class ShownTest(deployments.DeploymentTestCase):
         return api.format_resource_attributes(resource)
 
     def test_no_request_is_sent_to_the_api_that_waits_for_an_answer(self):
-        stack, _ = self.waiting()
+        self.answer = {'answer': 'hello', 'deploy_stdout': 'said'}
+        expected = {
+            **self.answer,
+            'signal_transport': 'TEMP_URL_POLL',
+            'nonsense': None,
+        }
+        stack = self.created()
         (row,) = self.deployment_rows()
         found = self.shown(stack['deployment'])
-        expected = self.heat.rpc.show_software_deployment(
-            self.heat.context, row.id
+        self.assertEqual(
+            self.heat.rpc.show_software_deployment(self.heat.context, row.id),
+            found,
         )
-        self.assertEqual(expected, found)
         config = stack['config']
-        expected = self.heat.rpc.show_software_config(
-            self.heat.context, config.resource_id
+        self.assertEqual(
+            self.heat.rpc.show_software_config(
+                self.heat.context, config.resource_id
+            ),
+            self.shown(config),
         )
-        self.assertEqual(expected, self.shown(config))
+        # What is not there is null.
+        found = api.format_resource_attributes(
+            stack['deployment'], [*expected]
+        )
+        self.assertLessEqual(expected.items(), found.items())
+        # A server sees neither, as before: the API's policy denies it.
+        stack.context.roles.append(cfg.CONF.heat_stack_user_role)
+        self.assertNotIn('server_id', self.shown(stack['deployment']))
+        self.assertIsNone(config._show_resource())
 
     def test_what_was_withdrawn_is_shown_with_the_reason(self):
         stack, _ = self.fails(deployments.template(timeout=5), None)
@@ -42,20 +59,19 @@ class ShownTest(deployments.DeploymentTestCase):
         self.assertEqual(stack['server'].resource_id, found['server_id'])
         self.assertIsNone(stack['deployment'].FnGetAtt('deploy_stdout'))
 
-    def test_a_deployment_that_is_gone_is_none_that_must_be_replaced(self):
-        deployment = self.created()['deployment']
+    def test_a_config_that_is_gone_must_be_replaced(self):
+        stack = self.created()
+        deployment, config = stack['deployment'], stack['config']
         self.heat.rpc.delete_software_deployment(
             self.heat.context, deployment.resource_id
         )
+        # A deployment must not.
         self.assertEqual({}, deployment.get_live_state(deployment.properties))
         # Yet one that the template has by its ID must be there.
         self.patch(type(deployment), 'external_id', deployment.resource_id)
         self.assertRaises(
             exception.StackValidationFailed, deployment.validate_external
         )
-
-    def test_a_config_that_is_gone_must_be_replaced(self):
-        config = self.created(deployments.template())['config']
         config.resource_id = str(uuid.uuid4())
         self.assertNotIn('id', self.shown(config))
         self.assertRaises(
@@ -63,26 +79,6 @@ class ShownTest(deployments.DeploymentTestCase):
             config.get_live_state,
             config.properties,
         )
-
-    def test_a_server_sees_neither_row_nor_config(self):
-        # As before: the policy of the API denies it.
-        stack = self.created(deployments.template())
-        stack.context.roles.append(cfg.CONF.heat_stack_user_role)
-        self.assertNotIn('server_id', self.shown(stack['deployment']))
-        self.assertIsNone(stack['config']._show_resource())
-
-    def test_outputs_and_the_transport_are_shown_and_what_is_not_is_null(self):
-        self.answer = {'answer': 'hello', 'deploy_stdout': 'said'}
-        expected = {
-            **self.answer,
-            'signal_transport': 'TEMP_URL_POLL',
-            'nonsense': None,
-        }
-        stack = self.heat.create(deployments.template())
-        found = api.format_resource_attributes(
-            stack['deployment'], [*expected]
-        )
-        self.assertLessEqual(expected.items(), found.items())
 
     def test_outputs_of_the_action_before_are_not_kept(self):
         self.answer = lambda config: {

@@ -162,13 +162,6 @@ class SignalTest(TriggerTestCase):
         (run,) = self.runs(stack)
         self.assertEqual('waiting', run['state'])
 
-    def test_whatever_the_transport(self):
-        stack = self.stack(signal_transport='NO_SIGNAL')
-        self.signal(stack, BACKUP)
-        (config,) = self.given(stack)
-        given = deployments.inputs(config)
-        self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
-
     def test_a_run_that_is_named_starts_once(self):
         stack = self.stack()
         named = {**RUN, 'id': '6f5e4d3c-2b1a-4f0e-9d8c-7b6a5f4e3d2c'}
@@ -188,9 +181,11 @@ class SignalTest(TriggerTestCase):
 
 class RefusalTest(TriggerTestCase):
     def test_while_the_deployment_is_busy(self):
-        stack, _ = self.waiting(self.template())
+        stack, task = self.waiting(self.template())
         said = self.refused(stack, BACKUP)
         self.assertIn('the deployment is CREATE_IN_PROGRESS', said)
+        # A trigger is no result.
+        self.assertFalse(self.step(task, 3))
         (row,) = self.deployment_rows()
         self.assertEqual('IN_PROGRESS', row.status)
 
@@ -206,48 +201,35 @@ class RefusalTest(TriggerTestCase):
             said = self.refused(stack, details)
             self.assertIn(expected, said)
             self.assertNotIn('hunter2', said)
-
-    def test_a_server_that_is_gone(self):
-        stack = self.stack(server='of-nova')
-        said = self.refused(stack, BACKUP)
-        self.assertIn('server of-nova no longer exists', said)
-
-    def test_nobody_was_given_anything_so_far(self):
-        config = {
-            **CONFIG,
-            'properties': {'configs': CONFIG['properties']['configs'][1:]},
-        }
-        stack = self.created(self.template(config))
-        self.assertIn('entry for CREATE', self.refused(stack, BACKUP))
-
-    def test_an_engine_that_leads_no_runs(self):
-        stack = self.stack()
         leading.install(None)
         self.assertIn('does not lead runs', self.refused(stack, BACKUP))
         self.assertEqual([], self.runs(stack))
 
+    def test_a_server_that_is_gone_or_was_given_nothing(self):
+        stack = self.stack(server='of-nova')
+        said = self.refused(stack, BACKUP)
+        self.assertIn('server of-nova no longer exists', said)
+        entries = CONFIG['properties']['configs'][1:]
+        config = {**CONFIG, 'properties': {'configs': entries}}
+        stack = self.created(self.template(config), name='other')
+        self.assertIn('entry for CREATE', self.refused(stack, BACKUP))
+
 
 class ResultTest(TriggerTestCase):
-    """What a server sends is never a trigger."""
-
-    def waiting_for(self, outputs):
+    def test_what_a_server_sends_is_never_a_trigger(self):
+        # Also if the config calls an output trigger.
+        outputs = [{'name': 'trigger'}, {'name': 'runs'}]
         properties = {**CONFIG['properties'], 'outputs': outputs}
         config = {**CONFIG, 'properties': properties}
-        return self.waiting(
+        stack, task = self.waiting(
             self.template(config, signal_transport='HEAT_SIGNAL')
         )
-
-    def test_also_if_the_config_calls_an_output_trigger(self):
-        stack, task = self.waiting_for([{'name': 'trigger'}])
-        self.signal(stack, {'trigger': 'BACKUP'})
+        self.signal(stack, {'trigger': 'BACKUP', 'runs': 'mine'})
         self.finish(task)
         self.assertEqual('BACKUP', stack['deployment'].FnGetAtt('trigger'))
         self.assertEqual([], self.given(stack))
-
-    def test_a_trigger_is_no_result(self):
-        stack, task = self.waiting_for([{'name': 'size'}])
-        self.refused(stack, BACKUP)
-        self.assertFalse(self.step(task, 3))
+        # An output goes before the attribute of that name.
+        self.assertEqual('mine', self.runs(stack))
 
 
 class AttributeTest(TriggerTestCase):
@@ -262,29 +244,19 @@ class AttributeTest(TriggerTestCase):
         self.assertEqual(1, len(ours))
         self.assertEqual([], self.swift.seen)
 
+        def latest(*args):
+            raise errors.ServiceError('no tables')
+
+        # A database without the tables fails no stack.
+        self.patch(run_rows.RunRows, 'latest', latest)
+        self.assertIsNone(self.runs(stack))
+
     def test_reading_makes_nothing(self):
         stack = self.stack(signal_transport='NO_SIGNAL')
         self.assertEqual([], self.runs(stack))
         self.assertIsNone(stack['deployment'].FnGetAtt('trigger_url'))
         self.assertEqual([], self.containers())
         self.assertNotIn('user_id', stack['deployment'].data())
-
-    def test_a_database_without_the_tables_fails_no_stack(self):
-        stack = self.stack()
-
-        def latest(*args):
-            raise errors.ServiceError('no tables')
-
-        self.patch(run_rows.RunRows, 'latest', latest)
-        self.assertIsNone(self.runs(stack))
-
-    def test_an_output_of_that_name_goes_before(self):
-        properties = {**CONFIG['properties'], 'outputs': [{'name': 'runs'}]}
-        self.answer = {'runs': 'mine'}
-        stack = self.created(
-            self.template({**CONFIG, 'properties': properties})
-        )
-        self.assertEqual('mine', self.runs(stack))
 
 
 class UrlTest(TriggerTestCase):
@@ -300,25 +272,19 @@ class UrlTest(TriggerTestCase):
         given = [deployments.inputs(one) for one in self.handed]
         return [one['deploy_action'] for one in given]
 
-    def test_it_is_made_where_the_template_asks_for_it(self):
-        stack = self.stack(trigger_url=True)
+    def test_it_is_there_while_the_template_asks_for_it(self):
+        stack = self.stack()
+        self.update(stack, self.template(trigger_url=True))
         url = self.url(stack)
         self.assertIn('/signal/', url)
         self.assertNotIn('Timestamp', url)
         self.assertEqual(url, self.url(stack))
-
-    def test_it_goes_when_the_template_asks_no_more(self):
-        stack = self.stack(trigger_url=True)
+        # Asking for it is nothing to the server.
+        self.assertEqual(['CREATE'], self.actions())
         self.update(stack, self.template())
         self.assertIsNone(self.url(stack))
         left = self.heat.load(stack)['deployment'].data()
         self.assertFalse({'user_id', 'access_key', 'secret_key'} & set(left))
-
-    def test_asking_for_it_is_nothing_to_the_server(self):
-        stack = self.stack()
-        self.update(stack, self.template(trigger_url=True))
-        self.assertIsNotNone(self.url(stack))
-        self.assertEqual(['CREATE'], self.actions())
 
 
 class EndTest(TriggerTestCase):
@@ -338,16 +304,6 @@ class EndTest(TriggerTestCase):
 
     def controls(self, stack):
         return [n for n in self.objects(stack) if n.endswith('.control')]
-
-    def test_runs_go_with_a_stack_that_has_no_url_of_its_own(self):
-        stack = self.stack(signal_transport='NO_SIGNAL')
-        self.answer = None
-        self.signal(stack, BACKUP)
-        self.delete(stack)
-        self.assert_nothing_left()
-        ((state, reason),) = self.ended()
-        self.assertEqual('cancelled', state)
-        self.assertIn('was deleted', reason)
 
     def test_they_end_when_their_deployment_goes(self):
         stack = self.created(self.two())
@@ -383,17 +339,27 @@ class EndTest(TriggerTestCase):
         self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
         self.assert_nothing_left()
 
-    def test_they_stay_where_another_deployment_gets_no_url(self):
+    def test_runs_go_with_a_stack_that_has_no_url_of_its_own(self):
         stack = self.stack(signal_transport='NO_SIGNAL')
         self.answer = None
         self.signal(stack, BACKUP)
+        # Its run has one, whatever the transport.
+        (config,) = self.given(stack)
+        given = deployments.inputs(config)
+        self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
         self.now += 600
         keys.KeyKeeper.forget_abilities()
         self.swift.tempurl = False
+        # They stay where another deployment gets none.
         poll = transports.TempURLPoll(self.heat.load(stack)['deployment'])
         self.assertRaises(deliveries.Unusable, poll.prepare, by_auto=True)
         self.assertEqual([f'heat-plugins-{stack.id}'], self.containers())
         self.assertEqual('waiting', self.runs(stack)[0]['state'])
+        self.delete(stack)
+        self.assert_nothing_left()
+        ((state, reason),) = self.ended()
+        self.assertEqual('cancelled', state)
+        self.assertIn('was deleted', reason)
 
     def test_a_server_outside_the_stack_has_nothing_left(self):
         servers = self.created(
@@ -426,14 +392,14 @@ class GroupTest(TriggerTestCase):
         more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
         self.members = self.created(deployments.template(resources=more))
 
-    def signal_group(self, details):
+    def signal_group(self, details, name='of-the-group'):
         stack = self.heat.stack(
             deployments.template(
                 kind='OS::Heat::SoftwareDeploymentGroup',
                 server=None,
                 servers={},
             ),
-            name='of-the-group',
+            name=name,
         )
         nested = self.heat.load(self.members)
         members = {n: nested[n] for n in ('deployment', 'other')}
@@ -444,16 +410,10 @@ class GroupTest(TriggerTestCase):
         self.go_on()
         self.said = deployments.events(stack)[-1]
 
-    def test_a_trigger_starts_a_run_on_all(self):
-        self.signal_group(BACKUP)
-        (run,) = self.stored_runs()
-        self.assertEqual(
-            f'Signal: run {run.id} of BACKUP has started on 2 servers',
-            self.said,
-        )
-        self.assertEqual(2, len(self.given(self.members)))
-
-    def test_one_that_refuses_is_left_out(self):
+    def test_a_trigger_starts_a_run_on_all_that_do_not_refuse(self):
+        self.signal_group({'deploy_status_code': 0})
+        self.assertIn('accepts only signals that start an action', self.said)
+        self.assertEqual([], self.given(self.members))
         deployment = type(self.members['deployment'])
         real = deployment.run_target
 
@@ -462,12 +422,10 @@ class GroupTest(TriggerTestCase):
                 raise errors.Refused('busy')
             return real(member, wanted)
 
-        self.patch(deployment, 'run_target', run_target)
-        self.signal_group(BACKUP)
+        with mock.patch.object(deployment, 'run_target', run_target):
+            self.signal_group(BACKUP, 'first')
         self.assertIn('on 1 server; left out: other: busy', self.said)
         self.assertEqual(1, len(self.given(self.members)))
-
-    def test_anything_else_is_refused(self):
-        self.signal_group({'deploy_status_code': 0})
-        self.assertIn('accepts only signals that start an action', self.said)
-        self.assertEqual([], self.given(self.members))
+        self.signal_group(BACKUP, 'second')
+        self.assertIn('of BACKUP has started on 2 servers', self.said)
+        self.assertEqual(2, len(self.stored_runs()))

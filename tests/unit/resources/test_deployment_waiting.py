@@ -7,31 +7,26 @@ from tests.unit.resources import deployments
 
 
 class OutcomeTest(deployments.DeploymentTestCase):
-    def test_outputs_become_attributes(self):
-        self.answer = {
-            'answer': {'deep': [1, 2]},
-            'deploy_stdout': 'out',
-            'deploy_stderr': 'err',
-            'deploy_status_code': 0,
-        }
-        stack = self.created()
-        resource = stack['deployment']
-        self.assertEqual(2, resource.FnGetAtt('answer', 'deep', 1))
-        self.assertEqual('out', resource.FnGetAtt('deploy_stdout'))
-        self.assertEqual('err', resource.FnGetAtt('deploy_stderr'))
-        self.assertEqual(0, resource.FnGetAtt('deploy_status_code'))
-        self.assertIsNone(resource.FnGetAtt('trouble'))
-
-    def test_an_exit_status_fails_it_and_the_reason_says_why(self):
+    def test_outputs_become_attributes_and_an_exit_status_a_reason(self):
         said = 'hm\nno space left\n'
         stack, reason = self.fails(
             deployments.template(),
-            {'deploy_status_code': 3, 'deploy_stderr': said},
+            {
+                'answer': {'deep': [1, 2]},
+                'deploy_stdout': 'out',
+                'deploy_stderr': said,
+                'deploy_status_code': 3,
+            },
         )
         self.assertIn(
             'the exit status (deploy_status_code) is 3: no space left', reason
         )
-        self.assertEqual(said, stack['deployment'].FnGetAtt('deploy_stderr'))
+        resource = stack['deployment']
+        self.assertEqual(2, resource.FnGetAtt('answer', 'deep', 1))
+        self.assertEqual('out', resource.FnGetAtt('deploy_stdout'))
+        self.assertEqual(said, resource.FnGetAtt('deploy_stderr'))
+        self.assertEqual(3, resource.FnGetAtt('deploy_status_code'))
+        self.assertIsNone(resource.FnGetAtt('trouble'))
 
     def test_the_reason_shows_nothing_that_the_stack_hides(self):
         whole = deployments.template(
@@ -58,23 +53,30 @@ class OutcomeTest(deployments.DeploymentTestCase):
             for told in [reason, *deployments.events(stack)]:
                 self.assertNotIn('s3cret', told)
 
-    def test_hooks_are_known_that_the_operator_names(self):
+    def test_an_unknown_hook_is_told_and_is_the_likely_cause(self):
         self.configure(known_hooks=['terraform'])
-        for group, number in (('terraform', 0), ('script', 1)):
-            stack, _ = self.waiting(
-                stack=self.heat.stack(
-                    deployments.template(config={'group': group}), group
-                )
-            )
-            self.assertEqual(number, len(self.unknown_hooks(stack)))
+        for group, number in (('terraform', 0), ('terrafrom', 1)):
+            whole = deployments.template(config={'group': group}, timeout=60)
+            stack = self.heat.stack(whole, group)
+            with self.hook_logs(number) as logs:
+                _, task = self.waiting(stack=stack)
+            hooks = [
+                event
+                for event in deployments.events(stack)
+                if heat_values.event_kind(event)
+                is heat_values.EventKind.UNKNOWN_HOOK
+            ]
+            self.assertEqual(number, len(hooks))
+            reason = self.failed(task, stack)
+            lacking = 'heat-agents have no hook "terrafrom"'
+            self.assertEqual(bool(number), lacking in reason, reason)
+        self.assertIn('"terrafrom" is not a hook', hooks[0])
+        self.assertIn('Did you mean "terraform"?', '\n'.join(logs.output))
 
-    def unknown_hooks(self, stack):
-        return [
-            event
-            for event in deployments.events(stack)
-            if heat_values.event_kind(event)
-            is heat_values.EventKind.UNKNOWN_HOOK
-        ]
+    def hook_logs(self, number):
+        if number:
+            return self.assertLogs('heat_plugins', 'WARNING')
+        return self.assertNoLogs('heat_plugins', 'WARNING')
 
     def test_one_that_cannot_be_deleted_counts_all_the_same(self):
         self.swift.fail(1, 503, 'DELETE')
@@ -113,29 +115,20 @@ class OtherWaysTest(deployments.DeploymentTestCase):
             self.assertEqual('COMPLETE', stack.status)
             self.assertEqual('first', resource.FnGetAtt('answer'))
 
-    def test_one_after_a_cancellation_is_ignored(self):
-        for stack, task in self.each():
-            task.cancel()
-            stack['deployment'].signal({'answer': 'late'})
-            self.assert_withdrawn(stack)
-            self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
-            self.delete(stack)
-
-    def test_one_before_anything_was_handed_over_is_ignored(self):
-        stack = self.created(deployments.template(actions=['UPDATE']))
-        stack['deployment'].signal({'answer': 'x'})
-
-
-class DatabaseTest(deployments.DeploymentTestCase):
-    """Heat's database is out of order for a while."""
-
-    def test_what_cannot_be_settled_now_is_settled_later(self):
+    def test_one_after_a_cancellation_is_ignored_and_one_before_stays(self):
         stack, task = self.waiting()
-        self.break_database(rows, 'settle', 3)
-        self.send(self.handed[0], {'answer': '42'})
-        self.finish(task, 30)
-        self.assertEqual('COMPLETE', stack.status)
-        self.assertEqual('42', stack['deployment'].FnGetAtt('answer'))
+        stack['deployment'].signal({'answer': 'x'})
+        task.cancel()
+        (row,) = self.deployment_rows()
+        self.assertEqual('COMPLETE', row.status)
+        self.delete(stack)
+        stack, task = self.waiting(
+            deployments.template(signal_transport='HEAT_SIGNAL')
+        )
+        task.cancel()
+        stack['deployment'].signal({'answer': 'late'})
+        self.assert_withdrawn(stack)
+        self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
 
 
 class TimeoutTest(deployments.DeploymentTestCase):
@@ -167,31 +160,21 @@ class CancelTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.tickets())
 
     def test_what_is_cancelled_is_taken_from_the_server(self):
-        stack, task = self.waiting()
-        self.assertEqual(1, len(self.in_metadata(stack)))
-        task.cancel()
-        self.assert_taken_back(stack)
-
-    def test_a_server_that_has_begun_it_is_told_to_stop(self):
-        _, task = self.waiting()
-        inputs = {
-            one['name']: one['value'] for one in self.handed[-1]['inputs']
-        }
-        url = inputs['deploy_control_url']
-        self.assertEqual(404, self.swift.get_signed(url)[0])
-        task.cancel()
-        self.assertEqual(200, self.swift.get_signed(url)[0])
-
-    def test_a_store_that_cannot_tell_it_does_not_keep_it_there(self):
-        stack, task = self.waiting()
-        self.swift.fail(10**6, method='PUT')
-        task.cancel()
-        self.assert_taken_back(stack)
-
-    def test_also_before_anybody_has_looked(self):
-        stack, task = self.begun()
-        task.cancel()
-        self.assert_taken_back(stack)
+        for number in (200, 404):
+            self.handed.clear()
+            stack, task = self.waiting(
+                stack=self.heat.stack(deployments.template(), f's{number}')
+            )
+            self.assertEqual(1, len(self.in_metadata(stack)))
+            url = deployments.inputs(self.handed[-1])['deploy_control_url']
+            self.assertEqual(404, self.swift.get_signed(url)[0])
+            if number == 404:
+                # A store that cannot tell it does not keep it there.
+                self.swift.fail(10**6, method='PUT')
+            task.cancel()
+            self.assert_taken_back(stack)
+            self.assertEqual(number, self.swift.get_signed(url)[0])
+            self.delete(stack)
 
     def test_a_stack_that_was_stopped_is_seen_to_be(self):
         stack, task = self.waiting()
@@ -200,44 +183,32 @@ class CancelTest(deployments.DeploymentTestCase):
         self.assertIn('CREATE was cancelled', stack.status_reason)
         self.assert_taken_back(stack)
 
-    def test_a_signal_in_time_for_its_cancellation_stays(self):
-        stack, task = self.waiting()
-        stack['deployment'].signal({'answer': 'x'})
-        task.cancel()
-        (row,) = self.deployment_rows()
-        self.assertEqual('COMPLETE', row.status)
-
 
 class TroubleTest(deployments.DeploymentTestCase):
     """The object store is out of order for a while."""
 
     def test_refused_credentials_are_replaced(self):
         stack, task = self.waiting()
+        # Heat's database is out of order as well.
+        self.break_database(rows, 'settle', 3)
         self.swift.locked_out.add(deployments.PROJECT)
         self.assertFalse(self.step(task, 30))
         self.swift.locked_out.clear()
-        self.send(self.handed[0])
-        self.finish(task, 30)
+        self.send(self.handed[0], {'answer': '42'})
+        self.finish(task, 60)
         self.assertEqual('COMPLETE', stack.status)
+        self.assertEqual('42', stack['deployment'].FnGetAtt('answer'))
 
     def test_a_container_that_is_gone_comes_back_with_its_key(self):
-        for secret in ('s3cret', None):
-            self.configure(temp_url_secret=secret)
-            self.handed.clear()
-            stack, task = self.waiting()
-            name = f'heat-plugins-{stack.id}'
-            self.swift.store(deployments.PROJECT).delete_container(name)
-            self.assertEqual(404, self._status(self.handed[0]))
-            self.assertFalse(self.step(task, 10))
-            self.assertEqual(201, self.send(self.handed[0]))
-            self.finish(task, 30)
-            self.assertEqual('COMPLETE', stack.status)
-            self.delete(stack)
-
-    def _status(self, config):
-        status = self.send(config)
+        stack, task = self.waiting()
+        name = f'heat-plugins-{stack.id}'
+        self.swift.store(deployments.PROJECT).delete_container(name)
         # Swift says 401 for what is not there, as for a wrong signature.
-        return 404 if status in (401, 404) else status
+        self.assertIn(self.send(self.handed[0]), (401, 404))
+        self.assertFalse(self.step(task, 10))
+        self.assertEqual(201, self.send(self.handed[0]))
+        self.finish(task, 30)
+        self.assertEqual('COMPLETE', stack.status)
 
 
 class CostTest(deployments.DeploymentTestCase):

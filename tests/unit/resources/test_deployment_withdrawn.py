@@ -44,6 +44,9 @@ class WithdrawnTest(deployments.DeploymentTestCase):
         (config,) = self.in_metadata(stack)
         self.assertEqual('UPDATE', deployments.inputs(config)['deploy_action'])
         self.assertNotIn(row.config_id, self.config_ids())
+        # It deletes all of it.
+        own._delete_resource()
+        self.assertEqual([], self.deployment_rows())
 
     def test_heats_own_class_replaces_it_for_an_input(self):
         config = {'inputs': [{'name': 'who', 'replace_on_change': True}]}
@@ -60,10 +63,3 @@ class WithdrawnTest(deployments.DeploymentTestCase):
         self.assertRaises(
             resource.UpdateReplace, own.handle_update, own.t, None, {}
         )
-
-    def test_heats_own_class_deletes_all_of_it(self):
-        stack, row = self.cancelled(deployments.template())
-        own = self.heats_own(stack, row)
-        own._delete_resource()
-        self.assertEqual([], self.deployment_rows())
-        self.assertNotIn(row.config_id, self.config_ids())

@@ -55,14 +55,11 @@ class ExecutionTest(fake_mistral.MistralTestCase):
 
 class RunningTest(ExecutionTest):
     def test_it_is_complete_once_the_workflow_has_succeeded(self):
-        run = self.make()
+        run = self.make(params={'env': {'mine': 1}, 'task_name': 'last'})
         self.assertEqual(self.executions.latest()['id'], run.FnGetRefId())
-        self.assertEqual({'answer': 42}, self.attribute('output'))
         self.assertEqual({'a': 2, 'b': 1}, self.attribute('published'))
         self.assertEqual('SUCCESS', self.attribute('state'))
-
-    def test_the_workflow_is_told_why_it_runs(self):
-        self.make(params={'env': {'mine': 1}, 'task_name': 'last'})
+        # The workflow is told why it runs.
         params = json.loads(self.executions.latest()['params'])
         self.assertEqual('last', params['task_name'])
         self.assertEqual(1, params['env']['mine'])
@@ -73,9 +70,7 @@ class RunningTest(ExecutionTest):
                 for key in ('action', 'stack_name', 'resource_name')
             ),
         )
-
-    def test_the_results_outlive_the_execution(self):
-        self.make()
+        # The results outlive the execution.
         self.executions.rows.clear()
         self.assertEqual({'answer': 42}, self.attribute('output'))
 
@@ -85,10 +80,11 @@ class RunningTest(ExecutionTest):
         self.assertNotIn('result', run.data())
         self.assertEqual(100000, len(self.attribute('output')['answer']))
 
-    def test_a_workflow_that_is_not_there_is_refused(self):
+    def test_what_cannot_be_is_refused(self):
         self.assertIn(
             'there is no workflow "nowhere"', self.invalid(workflow='nowhere')
         )
+        self.assertIn('BACKUP', self.invalid(actions=['BACKUP']))
 
 
 class FailingTest(ExecutionTest):
@@ -103,11 +99,8 @@ class FailingTest(ExecutionTest):
         self.assertIn('… (execution ', reason)
         self.assertLess(len(reason), 255)
         self.assertIn('caused by', self.attribute('state_info'))
-
-    def test_an_update_runs_it_again(self):
-        self.ending['state'] = 'ERROR'
-        self.refused()
-        self.ending['state'] = 'SUCCESS'
+        # An update runs it again.
+        self.ending = {'state': 'SUCCESS'}
         self.update()
         self.assertEqual(['CREATE', 'CREATE'], self.actions())
 
@@ -162,13 +155,11 @@ class ActionsTest(ExecutionTest):
         self.assertEqual(['all', 'little'], self.inputs())
         self.assertEqual(['CREATE', 'UPDATE'], self.actions())
 
-    def test_without_update_a_change_runs_nothing(self):
-        self.make(actions=['CREATE'])
-        self.update(actions=['CREATE'], input={'what': 'b'})
-        self.assertEqual(['CREATE'], self.actions())
-
     def test_suspend_and_resume(self):
-        self.make(actions=['SUSPEND', 'RESUME'])
+        given = {'actions': ['SUSPEND', 'RESUME']}
+        self.make(**given)
+        # Without UPDATE a change runs nothing.
+        self.update(**given, input={'what': 'b'})
         self.assertEqual({}, self.executions.rows)
         self.heat.run(self.stack, self.stack.SUSPEND)
         self.heat.run(self.stack, self.stack.RESUME)
@@ -192,9 +183,6 @@ class ActionsTest(ExecutionTest):
         self.ending['state'] = 'SUCCESS'
         self.heat.delete(self.stack)
         self.assertEqual({}, self.executions.rows)
-
-    def test_an_unknown_action_is_refused(self):
-        self.assertIn('BACKUP', self.invalid(actions=['BACKUP']))
 
 
 class EndingTest(ExecutionTest):
@@ -245,8 +233,9 @@ class EndingTest(ExecutionTest):
 
 class OutageTest(ExecutionTest):
     def test_passing_errors_are_ridden_out_and_nothing_runs_twice(self):
-        for effect, error in itertools.product(
-            (False, True), (fake_mistral.DOWN, fake_mistral.UNAVAILABLE)
+        for effect, error in (
+            (False, fake_mistral.DOWN),
+            (True, fake_mistral.UNAVAILABLE),
         ):
             self.mistral.fail('executions.get', error, error)
             self.mistral.fail('tasks.list', error)

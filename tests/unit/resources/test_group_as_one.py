@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that are one resource: no nested stack, a row for each member."""
 
-import collections
-import itertools
 import json
 from unittest import mock
 from urllib import parse
@@ -56,10 +54,10 @@ def group(*keys, policy=None, config=None, resources=None, **properties):
 
 
 class GroupTestCase(deployments.DeploymentTestCase):
-    def given(self):
+    def given(self, since=0):
         """Return the actions that were delivered, by member."""
         found = {}
-        for config in self.handed:
+        for config in self.handed[since:]:
             inputs = deployments.inputs(config)
             if 'deploy_action' not in inputs:
                 # What proves the records of an operation.
@@ -83,15 +81,22 @@ class GroupTestCase(deployments.DeploymentTestCase):
 
 
 class LifeTest(GroupTestCase):
-    def test_each_server_is_given_the_config_and_answers(self):
+    def test_each_server_is_given_what_changes_and_answers(self):
         self.answer = lambda config: {
             'answer': deployments.inputs(config)['deploy_resource_name'],
             'deploy_stdout': 'out',
+            'members': 'mine',
         }
-        stack = self.created(group('a', 'b', 'c'))
-        self.assertEqual(
-            {'a': ['CREATE'], 'b': ['CREATE'], 'c': ['CREATE']}, self.given()
-        )
+        config = {
+            'inputs': [
+                {'name': 'who'},
+                {'name': 'why', 'replace_on_change': True},
+            ],
+            'outputs': [{'name': 'answer'}],
+        }
+        more = {'config': config, 'actions': deployments.ALL_ACTIONS}
+        stack = self.created(group('a', 'b', 'c', **more))
+        self.assertEqual({key: ['CREATE'] for key in 'abc'}, self.given())
         found = self.heat.load(stack)['deployment']
         self.assertFalse(found.has_nested())
         self.assertEqual(
@@ -115,20 +120,39 @@ class LifeTest(GroupTestCase):
             {row.id: row.config.id for row in self.deployment_rows()},
             {one['deployment']: one['config'] for one in states.values()},
         )
-
-    def test_an_output_comes_before_what_we_add(self):
-        self.answer = {'members': 'mine'}
-        stack = self.created(
-            group('a', config={'outputs': [{'name': 'members'}]})
-        )
-        found = self.heat.load(stack)['deployment']
-        self.assertEqual({'a': 'mine'}, found.FnGetAtt('members'))
         self.assertRaises(
             exception.InvalidTemplateAttribute, found.FnGetAtt, 'no such'
         )
-
-    def test_it_goes_though_its_config_has_gone(self):
-        stack = self.created(group('a', actions=deployments.ALL_ACTIONS))
+        # Another input reaches each server that stays, in place.
+        config['outputs'].append({'name': 'members'})
+        self.update(
+            stack, group('a', 'b', **more, input_values={'who': 'moon'})
+        )
+        self.assertEqual(
+            {
+                'a': ['CREATE', 'UPDATE'],
+                'b': ['CREATE', 'UPDATE'],
+                'c': ['CREATE', 'DELETE'],
+            },
+            self.given(),
+        )
+        self.assertEqual(2, len(self.deployment_rows()))
+        again = self.heat.load(stack)['deployment']
+        self.assertEqual(found.resource_id, again.resource_id)
+        # An output comes before what we add.
+        self.assertEqual(
+            dict.fromkeys('ab', 'mine'), again.FnGetAtt('members')
+        )
+        # Unless the input asks for another group.
+        before = len(self.handed)
+        self.update(stack, group('a', **more, input_values={'why': 'x'}))
+        again = self.heat.load(stack)['deployment']
+        self.assertNotEqual(found.resource_id, again.resource_id)
+        self.assertEqual(
+            {'a': ['CREATE', 'DELETE'], 'b': ['DELETE']}, self.given(before)
+        )
+        before = len(self.handed)
+        # It goes though its config has gone.
         config_id = stack['config'].resource_id
         with mock.patch.object(
             server_fleets,
@@ -136,31 +160,8 @@ class LifeTest(GroupTestCase):
             side_effect=exception.NotFound(config_id),
         ):
             self.delete(stack)
-        self.assertEqual({'a': ['CREATE']}, self.given())
+        self.assertEqual(before, len(self.handed))
         self.assert_nothing_left()
-
-
-class UpdateTest(GroupTestCase):
-    def test_an_update_reaches_each_server(self):
-        stack = self.created(group('a', 'b'))
-        self.update(stack, group('a', 'b', input_values={'who': 'moon'}))
-        self.assertEqual(
-            {key: ['CREATE', 'UPDATE'] for key in 'ab'}, self.given()
-        )
-        self.assertEqual(2, len(self.deployment_rows()))
-        self.assertEqual(3, len(self.config_ids()))
-
-    def test_an_input_may_ask_for_another_group(self):
-        config = {'inputs': [{'name': 'who', 'replace_on_change': True}]}
-        stack = self.created(group('a', config=config))
-        before = stack['deployment'].resource_id
-        self.update(
-            stack, group('a', config=config, input_values={'who': 'moon'})
-        )
-        found = self.heat.load(stack)['deployment']
-        self.assertNotEqual(before, found.resource_id)
-        self.assertEqual({'a': ['CREATE', 'CREATE']}, self.given())
-        self.assertEqual(1, len(self.deployment_rows()))
 
     def test_members_go_in_batches(self):
         times = {}
@@ -215,6 +216,9 @@ class FailureTest(GroupTestCase):
             },
         )
         self.assertEqual('a', found.FnGetAtt('answer', 'a'))
+        # What has failed is not adopted.
+        adopted = self.adopt(stack)['deployment']
+        self.assertIn('are not COMPLETE: b, c', adopted.status_reason)
 
     def test_a_member_without_server_is_named(self):
         whole = group('a')
@@ -239,6 +243,8 @@ class FailureTest(GroupTestCase):
     def test_none_may_fail_in_vain(self):
         # As a group with a nested stack does not count them.
         self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        stack = self.created(group('a'), name='former')
+        said = 'max_failures does not count'
         for more in (
             {'members': 'nested'},
             {'signal_transport': 'HEAT_SIGNAL'},
@@ -246,26 +252,22 @@ class FailureTest(GroupTestCase):
         ):
             whole = group('a', max_failures='10%', **more)
             self.assertIn(
-                'properties.max_failures: max_failures does not count',
-                self.why_invalid(whole),
+                f'properties.max_failures: {said}', self.why_invalid(whole)
             )
+            # An update goes on with a group that has it.
+            self.heat.preview(stack, whole)
             whole['resources']['deployment']['properties']['max_failures'] = 0
             self.heat.stack(whole, self.getUniqueString()).validate()
-
-    def test_an_update_goes_on_with_a_group_that_has_a_limit_in_vain(self):
-        stack = self.created(group('a'))
-        whole = group('a', members='nested', max_failures='10%')
-        self.heat.preview(stack, whole)
-
-    def test_auto_does_not_forget_how_many_may_fail(self):
+        # AUTO does not forget it.
+        del self.heat.auth.endpoints['cloudformation']
         whole = group('a', max_failures='1', signal_transport='AUTO')
         self.swift.denied.add(deployments.PROJECT)
         _, reason = self.fails(whole, {})
-        self.assertIn('max_failures does not count', reason)
+        self.assertIn(said, reason)
         self.assertIn('answered 403', reason)
         del self.heat.auth.endpoints['object-store']
         self.heat.context = heat_fixture.new_context()
-        self.assertIn('max_failures does not count', self.why_invalid(whole))
+        self.assertIn(said, self.why_invalid(whole))
 
     def test_a_server_that_no_stack_has_is_named_at_once_and_in_the_end(self):
         self.answer = None
@@ -295,18 +297,23 @@ class SignalTest(GroupTestCase, led.LedCase):
         (['CREATE'], '#!/bin/sh'), (['BACKUP'], '#!/bin/sh')
     )
 
-    def fleet(self, **properties):
-        return group(
-            'a', 'b', resources={'config': self.COMPONENT}, **properties
-        )
-
     def signal(self, stack, details):
         found = self.heat.load(stack)['deployment']
         with mock.patch.object(callers, 'of', return_value=OWNER):
             found.signal(details)
 
     def test_a_trigger_starts_one_run_on_all(self):
-        stack = self.created(self.fleet())
+        stack = self.created(
+            group('a', 'b', resources={'config': self.COMPONENT})
+        )
+        self.signal(stack, {'trigger': 'BAKCUP'})
+        (event,) = (
+            each
+            for each in deployments.events(stack)
+            if each.startswith('Not triggered: ')
+        )
+        self.assertIn('did you mean "BACKUP"?', event)
+        self.assertEqual([], self.stored_runs())
         self.signal(stack, {'trigger': 'BACKUP'})
         (run,) = self.stored_runs()
         self.assertIn(
@@ -332,17 +339,6 @@ class SignalTest(GroupTestCase, led.LedCase):
         )
         self.delete(stack)
         self.assert_nothing_left()
-
-    def test_a_run_that_cannot_be_is_refused(self):
-        stack = self.created(self.fleet())
-        self.signal(stack, {'trigger': 'BAKCUP'})
-        (event,) = (
-            each
-            for each in deployments.events(stack)
-            if each.startswith('Not triggered: ')
-        )
-        self.assertIn('did you mean "BACKUP"?', event)
-        self.assertEqual([], self.stored_runs())
 
 
 class ReferenceTest(GroupTestCase):
@@ -375,6 +371,14 @@ class ReferenceTest(GroupTestCase):
         return {key: one['server'] for key, one in members.items()}
 
     def test_a_request_and_an_output_show_each_member(self):
+        # A member that was given nothing is shown as well.
+        stack = self.created(
+            self.by_map(self.NAMED, 'ab', actions=['DELETE']), name='nothing'
+        )
+        self.assertEqual(
+            {'a': None, 'b': None},
+            self.servers_of(self.shown(stack)['members']),
+        )
         self.answer = {'deploy_stdout': 'out', 'answer': '42'}
         for servers in (self.NAMED, self.MERGED):
             keys = 'ab' if servers is self.NAMED else 'abc'
@@ -393,13 +397,6 @@ class ReferenceTest(GroupTestCase):
             outputs = self.heat.outputs(loaded)
             self.assertEqual(expected, self.servers_of(outputs['members']))
             self.assertEqual(dict.fromkeys(keys, '42'), outputs['answer'])
-
-    def test_a_member_that_was_given_nothing_is_shown(self):
-        stack = self.created(self.by_map(self.NAMED, 'ab', actions=['DELETE']))
-        self.assertEqual(
-            {'a': None, 'b': None},
-            self.servers_of(self.shown(stack)['members']),
-        )
 
 
 class FormerNameTest(GroupTestCase):
@@ -421,17 +418,6 @@ class FormerNameTest(GroupTestCase):
             )
             self.delete(stack)
             self.handed.clear()
-
-
-class RescueTest(GroupTestCase):
-    def test_or_taken_from_the_servers(self):
-        stack, _ = self.waiting(group('a'))
-        for _ in range(2):
-            self.heat.load(stack)['deployment'].withdraw_delivered()
-            (row,) = self.deployment_rows()
-            self.assertEqual('FAILED', row.status)
-            self.assertIn('has died', row.status_reason)
-            self.assert_members_withdrawn(stack, 'a')
 
 
 class KindTest(GroupTestCase):
@@ -471,24 +457,15 @@ class KindTest(GroupTestCase):
             {'members': None},
         )
 
-    def test_auto_takes_one_where_there_are_no_temp_urls(self):
-        self.swift.fail(times=1000)
-        stack = self.heat.stack(group('a', signal_transport='AUTO'))
-        reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
-        self.assertIn('create_stack', reason)
-
-    def is_single(self, **properties):
-        stack = self.heat.create(
-            group('a', **properties), name=f'stack{len(self.handed)}'
-        )
-        return not self.heat.load(stack)['deployment'].has_nested()
-
-    def test_it_is_the_default_and_what_a_template_may_ask_for(self):
-        self.assertTrue(self.is_single(members=None))
-        self.assertTrue(self.is_single(signal_transport='NO_SIGNAL'))
-        self.assertTrue(self.is_single(signal_transport='AUTO'))
-
     def test_an_existing_group_keeps_its_kind(self):
+        # One resource is the default, and what any of these may be.
+        for transport in ('NO_SIGNAL', 'AUTO'):
+            other = group('a', members=None, signal_transport=transport)
+            stack = self.created(other, name=transport)
+            found = self.heat.load(stack)['deployment']
+            self.assertFalse(found.has_nested())
+            self.delete(stack)
+        self.handed.clear()
         stack = self.created(group('a', members=None))
         before = self.heat.load(stack)['deployment'].resource_id
         self.configure(group_members='nested')
@@ -550,8 +527,13 @@ class KindTest(GroupTestCase):
                 {'trigger_url': True},
                 {'members': 'nested'},
                 {'members': None},
+                {'signal_transport': 'AUTO'},
             )
         ):
+            if 'AUTO' in properties.values():
+                # Where there are no temporary URLs.
+                self.configure(group_members='single')
+                self.swift.fail(times=1000)
             stack = self.heat.stack(
                 group('a', **properties), name=f'stack{number}'
             )
@@ -560,30 +542,18 @@ class KindTest(GroupTestCase):
             self.assertIn('create_stack', reason)
 
 
-class CheckTest(GroupTestCase):
-    def test_a_member_whose_row_is_gone_is_named(self):
-        stack = self.created(group('a', 'b'))
-        row = self.deployment_rows()[0]
-        key = {
-            one['name']: one['value'] for one in row.config.config['inputs']
-        }['deploy_resource_name']
-        self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
-        again = self.heat.load(stack)
-        task = self.heat.begin(again, 'CHECK')
-        self.assertIn(
-            f'These members have no deployment: {key}',
-            self.failed(task, again),
-        )
-
-
 class AdoptTest(GroupTestCase):
     def test_what_was_abandoned_is_taken_over(self):
         self.answer = {'answer': '42'}
         stack = self.created(group('a', 'b'))
         before = stack['deployment'].resource_id
+        # It lays no claim to what another group has.
+        key = deployment_schema.FORMER_GROUP
+        self.heat.load(stack)['deployment'].data_set(key, 'of another')
         adopted = self.adopt(stack)
         found = adopted['deployment']
         self.assertEqual(('ADOPT', 'COMPLETE'), found.state)
+        self.assertNotIn(key, found.data())
         self.assertEqual(before, found.resource_id)
         self.assertFalse(found.has_nested())
         self.assertEqual({'a': '42', 'b': '42'}, found.FnGetAtt('answer'))
@@ -592,118 +562,90 @@ class AdoptTest(GroupTestCase):
         self.delete(adopted)
         self.assertEqual([], self.deployment_rows())
 
-    def test_it_lays_no_claim_to_what_another_group_has(self):
-        stack = self.created(group('a'))
-        key = deployment_schema.FORMER_GROUP
-        self.heat.load(stack)['deployment'].data_set(key, 'of another')
-        adopted = self.adopt(stack)
-        self.assertNotIn(key, adopted['deployment'].data())
-
     def test_members_that_wait_are_not(self):
         stack, task = self.waiting(group('a'))
         self.addCleanup(task.cancel)
+        # An engine that has died leaves that to a rescue.
+        for _ in range(2):
+            self.heat.load(stack)['deployment'].withdraw_delivered()
+            (row,) = self.deployment_rows()
+            self.assertEqual('FAILED', row.status)
+            self.assertIn('has died', row.status_reason)
+            self.assert_members_withdrawn(stack, 'a')
         adopted = self.adopt(stack)
         self.assertEqual('FAILED', adopted['deployment'].status)
         self.assertIn(
             'are not COMPLETE: a', adopted['deployment'].status_reason
         )
 
-    def test_nor_are_members_that_have_failed(self):
-        bad = {'deploy_status_code': 1}
-        stack, _ = self.fails(group('a', max_failures='0'), bad)
-        adopted = self.adopt(stack)
-        self.assertIn(
-            'are not COMPLETE: a', adopted['deployment'].status_reason
-        )
-
 
 class HealthTest(GroupTestCase):
-    def setUp(self):
-        super().setUp()
-        self.stack = self.created(group('a', 'b'))
-
-    def mark(self, status='FAILED'):
-        """Mark it unhealthy, or healthy, as Heat does for a user."""
-        found = self.heat.load(self.stack)
-        found['deployment'].state_set('CHECK', status, 'by a user')
-
-    def test_an_update_runs_again_on_all_members_once(self):
-        self.mark()
-        self.assertIn('runs it again', self.deployment_rows()[0].status_reason)
-        for _ in range(2):
-            self.update(self.stack, group('a', 'b'))
-        self.assertEqual(
-            {key: ['CREATE', 'UPDATE'] for key in 'ab'}, self.given()
-        )
-
-    def test_nor_on_what_a_check_has_found_healthy(self):
-        self.mark()
-        self.act(self.stack, 'CHECK')
-        self.update(self.stack, group('a', 'b'))
-        self.assertEqual({'a': ['CREATE'], 'b': ['CREATE']}, self.given())
-
-    def test_members_that_a_check_finds_fault_with_run_again(self):
-        row = self.deployment_rows()[0]
+    def check(self, stack, *gone):
+        """Check a group some servers of which have gone; return it."""
+        lost = {stack[f'server_{key}'].resource_id for key in gone}
         self.replace(
             'heat_plugins.engine.database.servers.Servers.all_there',
-            lambda servers, found: {
-                one.id for one in found if one.id != row.server_id
-            },
+            lambda servers, found: {each.id for each in found} - lost,
         )
-        again = self.heat.load(self.stack)
-        self.failed(self.heat.begin(again, 'CHECK'), again)
+        again = self.heat.load(stack)
+        self.finish(self.heat.begin(again, 'CHECK'))
         again.persist_state_and_release_lock(uuid.uuid4().hex)
-        self.update(self.stack, group('a', 'b'))
-        self.assertEqual(
-            [['CREATE'], ['CREATE', 'UPDATE']], sorted(self.given().values())
+        return again['deployment']
+
+    def test_an_update_runs_again_on_what_is_marked_or_found_unhealthy(self):
+        stack = self.created(group('a', 'b'))
+
+        def mark():
+            """Mark it unhealthy, as Heat does for a user."""
+            found = self.heat.load(stack)
+            found['deployment'].state_set('CHECK', 'FAILED', 'by a user')
+
+        mark()
+        self.assertIn('runs it again', self.deployment_rows()[0].status_reason)
+        expected = {key: ['CREATE', 'UPDATE'] for key in 'ab'}
+        for _ in range(2):
+            self.update(stack, group('a', 'b'))
+            self.assertEqual(expected, self.given())
+        # Not on what a check has found healthy since.
+        mark()
+        self.act(stack, 'CHECK')
+        self.update(stack, group('a', 'b'))
+        self.assertEqual(expected, self.given())
+        self.assertEqual('FAILED', self.check(stack, 'a').status)
+        self.update(stack, group('a', 'b'))
+        expected['a'].append('UPDATE')
+        self.assertEqual(expected, self.given())
+        self.check(stack)
+        row = self.deployment_rows()[0]
+        (key,) = (
+            one['value']
+            for one in row.config.config['inputs']
+            if one['name'] == 'deploy_resource_name'
+        )
+        self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
+        self.assertIn(
+            f'These members have no deployment: {key}',
+            self.check(stack).status_reason,
         )
 
-
-class CheckedHalfTest(GroupTestCase):
-    """A check follows an update that not all servers have completed."""
-
-    def setUp(self):
-        super().setUp()
-        self.stack = self.created(group('a', 'b', 'c'))
+    def test_a_check_hides_no_half_of_an_update_from_its_revert(self):
+        stack = self.created(group('a', 'b', 'c'))
         self.answer = lambda config: {
             'deploy_status_code': int(
                 deployments.inputs(config)['deploy_resource_name'] != 'a'
             )
         }
         changed = group('a', 'b', 'c', input_values={'who': 'moon'})
-        again = self.heat.load(self.stack)
+        again = self.heat.load(stack)
         self.failed(self.heat.begin(again, 'UPDATE', changed), again)
         again.persist_state_and_release_lock(uuid.uuid4().hex)
-        self.changed, self.answer = changed, {}
-        self.before = len(self.handed)
-
-    def fresh(self):
-        """Return the actions that were delivered since, by member."""
-        with mock.patch.object(self, 'handed', self.handed[self.before :]):
-            return self.given()
-
-    def check(self, *gone):
-        lost = {self.stack[f'server_{key}'].resource_id for key in gone}
-        self.replace(
-            'heat_plugins.engine.database.servers.Servers.all_there',
-            lambda servers, found: {each.id for each in found} - lost,
+        self.answer = {}
+        before = len(self.handed)
+        self.assertEqual('CHECK', self.check(stack, 'c').action)
+        self.update(stack, group('a', 'b'))
+        self.assertEqual(
+            {'a': ['UPDATE'], 'b': ['UPDATE']}, self.given(before)
         )
-        again = self.heat.load(self.stack)
-        self.finish(self.heat.begin(again, 'CHECK'))
-        again.persist_state_and_release_lock(uuid.uuid4().hex)
-        self.assertEqual('CHECK', again['deployment'].action)
-
-    def test_a_revert_with_one_member_less_reaches_the_changed_half(self):
-        self.check('c')
-        self.update(self.stack, group('a', 'b'))
-        self.assertEqual({'a': ['UPDATE'], 'b': ['UPDATE']}, self.fresh())
-
-    def test_so_does_one_after_it_was_suspended_too(self):
-        self.check()
-        for action in 'SUSPEND', 'RESUME':
-            self.act(self.stack, action)
-        self.update(self.stack, group('a', 'b'))
-        self.assertEqual(['UPDATE'], self.fresh()['a'])
 
 
 class CfnTest(GroupTestCase):
@@ -763,6 +705,24 @@ class CfnTest(GroupTestCase):
 
     def test_each_answer_is_of_one_member_and_counts_once(self):
         stack, task = self.waiting_group('a', 'b', 'c', max_failures='1')
+        # What no member has signed goes to Heat, as does a trigger.
+        self.assertIsNotNone(self.send(self.of('a'), {'trigger': 'BACKUP'}))
+        url = deployments.inputs(self.of('a'))['deploy_signal_id']
+        arn = identifier.ResourceIdentifier.from_arn_url(url)
+        self.assertIsNotNone(self.post(arn, 'of somebody else', {}))
+        # The ID of a config holds but a part of a digest.
+        with mock.patch.object(
+            presigned, 'config_id', return_value=self.rows()[0].config.id
+        ):
+            self.assertIsNotNone(self.post(arn, 'of a guess', {}))
+        # What names another config does not count.
+        named = {body.CONFIG_ID: self.of('b')['id']}
+        self.assertIsNone(self.send(self.of('a'), named))
+        self.assertTrue(all(row.in_progress for row in self.rows()))
+        report = {body.REPORT: 1, body.CONFIG_ID: self.of('c')['id']}
+        self.assertIsNone(self.send(self.of('c'), report))
+        started = [each.has_started for each in self.rows()]
+        self.assertEqual([False, False, True], sorted(started))
         self.assertIsNone(self.send(self.of('a'), {'answer': 'of a'}))
         self.assertIsNone(self.send(self.of('a'), {'answer': 'again'}))
         self.assertIsNone(self.send(self.of('b'), {'deploy_status_code': 1}))
@@ -783,40 +743,6 @@ class CfnTest(GroupTestCase):
             {'a': 'of a', 'b': None, 'c': None},
             self.heat.load(stack)['deployment'].FnGetAtt('answer'),
         )
-
-    def test_its_members_change_in_batches(self):
-        times = collections.defaultdict(dict)
-
-        def answer(config):
-            given = deployments.inputs(config)
-            name = given['deploy_resource_name']
-            times[given['deploy_action']][name] = self.now
-            return {'deploy_status_code': int(name in failing)}
-
-        self.answer, failing = answer, ()
-        batches = {'max_batch_size': 1, 'pause_time': 7}
-        whole = group(
-            *'abc',
-            signal_transport='CFN_SIGNAL',
-            policy={'rolling_update': batches},
-        )
-        stack = self.created(whole)
-        properties = whole['resources']['deployment']['properties']
-        for who, failing in (('moon', ()), ('sun', 'b')):
-            properties['input_values'] = {'who': who}
-            before = self.now
-            if failing:
-                again = self.heat.load(stack)
-                task = self.heat.begin(again, 'UPDATE', whole)
-                self.assertIn('1 of 3 members', self.failed(task, again))
-            else:
-                self.update(stack, whole)
-            ran = {k: v for k, v in times['UPDATE'].items() if v > before}
-            # The failure of one ends it before the next.
-            self.assertEqual([*'abc'][: 2 if failing else 3], [*ran])
-            for earlier, later in itertools.pairwise(ran.values()):
-                self.assertGreaterEqual(later, earlier + 7)
-        self.assertEqual(1, len(set(times['CREATE'].values())))
 
     def test_it_runs_all_actions_and_leaves_no_user(self):
         self.answer = lambda config: {
@@ -855,14 +781,13 @@ class CfnTest(GroupTestCase):
         self.heat.load(stack)['deployment'].signal(passed_on)
         self.assertEqual(seen, deployments.events(stack))
         self.assertEqual({'a': ('UPDATE', 'IN_PROGRESS')}, self.statuses())
-
-    def test_a_server_reports_that_it_has_started(self):
-        self.waiting_group('a', 'b')
-        config = self.of('b')
-        report = {body.REPORT: 1, body.CONFIG_ID: config['id']}
-        self.assertIsNone(self.send(config, report))
-        started = [each.has_started for each in self.rows()]
-        self.assertEqual([False, True], sorted(started))
+        # Its answer counts for a group that has got a nested stack as well.
+        found = self.heat.load(stack)['deployment']
+        found.data_set(deployment_schema.FORMER_GROUP, self.group_id)
+        self.heat.change(found.id, physical_resource_id='a nested stack')
+        self.work()
+        self.assertIsNone(self.send(self.of('a'), {}))
+        self.assertEqual({'a': ('UPDATE', 'COMPLETE')}, self.statuses())
 
     def rows(self):
         return [
@@ -871,25 +796,6 @@ class CfnTest(GroupTestCase):
                 self.heat.context, self.group_id
             )
         ]
-
-    def test_what_names_another_config_does_not_count(self):
-        self.waiting_group('a', 'b')
-        named = {body.CONFIG_ID: self.of('b')['id']}
-        self.assertIsNone(self.send(self.of('a'), named))
-        self.assertTrue(all(row.in_progress for row in self.rows()))
-
-    def test_what_no_member_has_signed_or_asks_for_a_run_goes_to_heat(self):
-        self.waiting_group('a')
-        self.assertIsNotNone(self.send(self.of('a'), {'trigger': 'BACKUP'}))
-        url = deployments.inputs(self.of('a'))['deploy_signal_id']
-        arn = identifier.ResourceIdentifier.from_arn_url(url)
-        self.assertIsNotNone(self.post(arn, 'of somebody else', {}))
-        # The ID of a config holds but a part of a digest.
-        self.patch(
-            presigned, 'config_id', lambda *given: self.rows()[0].config.id
-        )
-        self.assertIsNotNone(self.post(arn, 'of a guess', {}))
-        self.assertTrue(self.rows()[0].in_progress)
 
     def test_a_replaced_group_gets_the_answers_of_its_members(self):
         self.answer = {}
@@ -909,14 +815,6 @@ class CfnTest(GroupTestCase):
             former, self.heat.load(stack)['deployment'].resource_id
         )
         self.assertEqual({'a': ['CREATE', 'CREATE', 'DELETE']}, self.given())
-
-    def test_so_does_a_group_that_gets_a_nested_stack(self):
-        stack, _ = self.waiting_group('a')
-        found = stack['deployment']
-        found.data_set(deployment_schema.FORMER_GROUP, self.group_id)
-        self.heat.change(found.id, physical_resource_id='a nested stack')
-        self.assertIsNone(self.send(self.of('a'), {}))
-        self.assertEqual({'a': ('CREATE', 'COMPLETE')}, self.statuses())
 
     def test_auto_leaves_a_cloud_with_zaqar_as_it_was(self):
         self.enterContext(stack_domain.with_zaqar(self.heat))

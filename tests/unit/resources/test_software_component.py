@@ -35,20 +35,13 @@ LATE = {'get_attr': ['late', 'value']}
 class Cases:
     """What holds of our class and not of Heat's own."""
 
-    def test_configs_are_an_attribute(self):
-        stack = self.heat.create(template(entry('CREATE'), entry('BACKUP')))
+    def test_configs_and_actions_are_attributes(self):
+        entries = [entry('CREATE', 'UPDATE'), entry('BACKUP', 'BACKUP')]
+        stack = self.heat.create(template(*entries))
+        component = stack['component']
+        self.assertEqual(entries, component.FnGetAtt('configs'))
         self.assertEqual(
-            [entry('CREATE'), entry('BACKUP')],
-            stack['component'].FnGetAtt('configs'),
-        )
-
-    def test_actions_are_an_attribute(self):
-        stack = self.heat.create(
-            template(entry('CREATE', 'UPDATE'), entry('BACKUP', 'BACKUP'))
-        )
-        self.assertEqual(
-            ['CREATE', 'UPDATE', 'BACKUP'],
-            stack['component'].FnGetAtt('actions'),
+            ['CREATE', 'UPDATE', 'BACKUP'], component.FnGetAtt('actions')
         )
 
     def test_actions_that_are_not_there_yet_are_not_taken_for_equal(self):
@@ -95,24 +88,26 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
 
     def test_an_entry_without_actions_offers_heats_default(self):
         bare = {'tool': 'script', 'config': SH}
-        for number, one in enumerate((bare, {**bare, 'actions': None})):
-            stack = self.heat.create(template(one), name=f'stack{number}')
-            self.assertEqual(
-                ['CREATE', 'UPDATE'], stack['component'].FnGetAtt('actions')
-            )
-
-    def test_actions_that_a_condition_leaves_out_are_the_default(self):
         no = {'not': {'equals': [1, 1]}}
-        stack = self.heat.create(
-            template(
-                {**entry(), 'actions': {'if': [no, ['CREATE']]}},
-                entry('BACKUP', {'if': [no, 'CREATE']}),
+        for number, (entries, expected) in enumerate(
+            (
+                ([bare], []),
+                ([{**bare, 'actions': None}], []),
+                # As where a condition leaves them out.
+                (
+                    [
+                        {**entry(), 'actions': {'if': [no, ['CREATE']]}},
+                        entry('BACKUP', {'if': [no, 'CREATE']}),
+                    ],
+                    ['BACKUP'],
+                ),
             )
-        )
-        self.assertEqual(
-            ['CREATE', 'UPDATE', 'BACKUP'],
-            stack['component'].FnGetAtt('actions'),
-        )
+        ):
+            stack = self.heat.create(template(*entries), f'stack{number}')
+            self.assertEqual(
+                ['CREATE', 'UPDATE', *expected],
+                stack['component'].FnGetAtt('actions'),
+            )
 
     def test_attributes_are_none_before_and_after_the_row(self):
         stack = self.heat.stack(template(entry('CREATE')))

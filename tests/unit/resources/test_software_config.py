@@ -116,7 +116,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
             **options,
         )
 
-    def test_parameters_are_read(self):
+    def test_parameters_are_read_once_they_are_known(self):
         stack = self.with_parameters(
             parameters={'first': 'who', 'second': 'who'}
         )
@@ -124,15 +124,10 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
             exception.StackValidationFailed, stack.validate
         )
         self.assertIn('"who"', str(error))
-
-    def test_parameters_of_a_nested_stack_may_come_later(self):
         # Heat validates a nested stack so before it has the values.
-        self.with_parameters(strict_validate=False).validate()
-
-    def test_validating_a_template_alone_works(self):
-        self.with_parameters(strict_validate=False).validate(
-            validate_res_tmpl_only=True
-        )
+        later = self.with_parameters(strict_validate=False, name='later')
+        later.validate()
+        later.validate(validate_res_tmpl_only=True)
 
     def test_what_a_condition_leaves_out_is_not_there(self):
         no = {'if': [{'not': {'equals': ['a', 'a']}}, [{'name': 'x'}]]}
@@ -142,6 +137,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
 
     def test_every_config_gets_a_name(self):
         stack = self.heat.create(template(FULL))
+        self.assertEqual(FULL['config'], stack['config'].FnGetAtt('config'))
         self.heat.update(stack, template({**FULL, 'config': '#!/bin/bash'}))
         self.heat.update(self.heat.load(stack), template({'config': None}))
         names = [
@@ -153,18 +149,12 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
         for name in names:
             self.assertRegex(name, '^stack-config-[a-z0-9]+$')
 
-    def test_a_config_that_is_gone_can_be_deleted_and_has_no_attribute(self):
-        stack = self.heat.create(template(FULL))
-        self.heat.rpc.delete_software_config(
-            self.heat.context, stack['config'].resource_id
-        )
+        # One that is gone can be deleted, and has no attribute.
         again = self.heat.load(stack)
+        number = again['config'].resource_id
+        self.heat.rpc.delete_software_config(self.heat.context, number)
         self.assertIsNone(again['config'].FnGetAtt('config'))
-        self.heat.delete(stack)
-
-    def test_its_text_is_an_attribute(self):
-        stack = self.heat.create(template(FULL))
-        self.assertEqual(FULL['config'], stack['config'].FnGetAtt('config'))
+        self.heat.delete(again)
 
 
 class SameRowsTest(heat_fixture.HeatTestCase):

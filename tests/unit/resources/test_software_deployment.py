@@ -109,25 +109,28 @@ class SchemaTest(testtools.TestCase):
 
 
 class UpdateTest(deployments.DeploymentTestCase):
-    def test_it_is_updated_in_place(self):
+    def test_it_is_updated_in_place_or_replaced(self):
         stack = self.created()
         before = stack['deployment'].resource_id
-        for change in (
-            {'name': 'x'},
-            {'input_values': {'who': 'x'}},
-            {'signal_transport': 'AUTO'},
-            {'timeout': 99},
-            {'signal_url_lifetime': 6000},
+        # It is not touched for nothing.
+        self.update(stack, deployments.template())
+        self.assertEqual(1, len(self.handed))
+        given = {}
+        handed = 1
+        for change, runs in (
+            ({'name': 'x'}, 1),
+            ({'input_values': {'who': 'x'}}, 1),
+            # A server that has run it need not know these.
+            ({'signal_transport': 'AUTO'}, 0),
+            ({'timeout': 99}, 0),
+            ({'signal_url_lifetime': 6000}, 0),
         ):
-            self.handed.clear()
-            self.update(stack, deployments.template(**change))
-            self.assertEqual(1, len(self.handed), change)
+            given |= change
+            self.update(stack, deployments.template(**given))
+            handed += runs
+            self.assertEqual(handed, len(self.handed), change)
             again = self.heat.load(stack)
             self.assertEqual(before, again['deployment'].resource_id)
-
-    def test_another_server_is_another_deployment(self):
-        stack = self.created()
-        before = stack['deployment'].resource_id
         self.update(stack, deployments.template(server='other'))
         again = self.heat.load(stack)
         self.assertNotEqual(before, again['deployment'].resource_id)
@@ -157,42 +160,25 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assertNotEqual(before, again['deployment'].resource_id)
         self.assertEqual(1, len(self.deployment_rows()))
 
-    def broken_update(self):
+    def test_one_that_failed_is_repeated_though_nothing_changes(self):
         stack = self.created()
+        before = stack['deployment'].resource_id
+        # One that is complete stays until its replacement is too.
+        with mock.patch.object(
+            base.SoftwareDeployment, 'make_replacement', return_value=7
+        ):
+            found = stack['deployment'].make_replacement(None, None, None)
+        self.assertEqual(7, found)
+        self.assertEqual(1, len(self.deployment_rows()))
         self.answer = {'deploy_status_code': 1}
         changed = deployments.template(name='x')
-        task = self.heat.begin(stack, 'UPDATE', changed)
-        self.failed(task, stack)
+        self.failed(self.heat.begin(stack, 'UPDATE', changed), stack)
         self.answer = {}
-        return stack, changed
-
-    def test_one_that_failed_is_repeated_though_nothing_changes(self):
-        stack, changed = self.broken_update()
-        before = stack['deployment'].resource_id
         self.update(stack, changed)
         again = self.heat.load(stack)
         self.assertEqual(before, again['deployment'].resource_id)
         self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
         self.assertEqual(3, len(self.handed))
-
-    def test_one_that_waits_is_taken_back_when_it_is_replaced(self):
-        # Its engine has died, and the update begins where that has left off.
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
-        again = self.heat.load(stack)
-        resource = again['deployment']
-        with mock.patch.object(base.SoftwareDeployment, 'make_replacement'):
-            resource.make_replacement(None, None, None)
-        self.assert_withdrawn(again, 'has died')
-
-    def test_one_that_is_complete_stays_until_its_replacement_is_too(self):
-        stack = self.created()
-        resource = stack['deployment']
-        with mock.patch.object(
-            base.SoftwareDeployment, 'make_replacement', return_value=7
-        ):
-            self.assertEqual(7, resource.make_replacement(None, None, None))
-        self.assertEqual(1, len(self.deployment_rows()))
 
     def replaced_by_one_that_is_lost(self, resource):
         """Let Heat fail to replace a deployment, or its engine die then."""
@@ -209,27 +195,27 @@ class UpdateTest(deployments.DeploymentTestCase):
                 None,
             )
 
-    def test_what_failed_is_taken_back_before_it_is_replaced(self):
-        # Nobody would come here again.
+    def test_what_waits_is_taken_back_before_it_is_replaced(self):
         stack, task = self.waiting()
         self.addCleanup(task.cancel)
         resource = self.heat.load(stack)['deployment']
+        # It is left if an engine works on it, and it cannot be replaced.
+        self.replaced_by_one_that_is_lost(resource)
+        (row,) = self.deployment_rows()
+        self.assertEqual('IN_PROGRESS', row.status)
+        # Nobody would come here again.
         resource.state_set('CREATE', 'FAILED', 'Engine has died')
         self.replaced_by_one_that_is_lost(resource)
         self.assert_withdrawn(stack, 'has died')
 
-    def test_one_that_is_complete_is_not_touched_for_nothing(self):
-        stack = self.created()
-        self.update(stack, deployments.template())
-        self.assertEqual(1, len(self.handed))
-
-    def test_what_an_engine_works_on_is_left_if_it_cannot_be_replaced(self):
+    def test_one_that_waits_is_taken_back_when_it_is_replaced(self):
+        # Its engine has died, and the update begins where that has left off.
         stack, task = self.waiting()
         self.addCleanup(task.cancel)
-        resource = self.heat.load(stack)['deployment']
-        self.replaced_by_one_that_is_lost(resource)
-        (row,) = self.deployment_rows()
-        self.assertEqual('IN_PROGRESS', row.status)
+        again = self.heat.load(stack)
+        with mock.patch.object(base.SoftwareDeployment, 'make_replacement'):
+            again['deployment'].make_replacement(None, None, None)
+        self.assert_withdrawn(again, 'has died')
 
 
 class AttributesTest(deployments.DeploymentTestCase):
@@ -240,24 +226,12 @@ class AttributesTest(deployments.DeploymentTestCase):
         self.assertRaises(
             exception.InvalidTemplateAttribute, resource.FnGetAtt, 'unknown'
         )
-
-    def test_without_a_config_it_has_the_attributes_that_all_have(self):
-        template = deployments.template(actions=['SUSPEND'])
-        del template['resources']['deployment']['properties']['config']
-        resource = self.created(template)['deployment']
-        for name in ('deploy_stdout', 'signal_transport'):
-            self.assertIsNone(resource.FnGetAtt(name))
-        self.assertRaises(
-            exception.InvalidTemplateAttribute, resource.FnGetAtt, 'answer'
-        )
-
-    def test_a_config_that_is_gone_is_no_reason_to_fail(self):
-        stack = self.created()
+        # A config that is gone is no reason to fail.
         self.heat.rpc.delete_software_config(
             self.heat.context, stack['config'].resource_id
         )
-        self.assertIsNone(stack['deployment'].FnGetAtt('deploy_stdout'))
-        self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
+        self.assertIsNone(resource.FnGetAtt('deploy_stdout'))
+        self.assertIsNone(resource.FnGetAtt('answer'))
 
     def test_unless_the_config_declares_an_output_of_that_name(self):
         config = {'outputs': [{'name': 'signal_transport'}]}
@@ -267,8 +241,9 @@ class AttributesTest(deployments.DeploymentTestCase):
             'carrier', stack['deployment'].FnGetAtt('signal_transport')
         )
         self.answer = {}
-        other = self.created(deployments.template(config=config), name='b')
-        self.assertIsNone(other['deployment'].FnGetAtt('signal_transport'))
+        self.update(stack, deployments.template(config=config, name='b'))
+        again = self.heat.load(stack)
+        self.assertIsNone(again['deployment'].FnGetAtt('signal_transport'))
 
 
 class CheckTest(deployments.DeploymentTestCase):
@@ -277,21 +252,22 @@ class CheckTest(deployments.DeploymentTestCase):
         self.finish(self.heat.begin(again, 'CHECK'))
         return again['deployment'].state, again['deployment'].status_reason
 
-    def test_it_runs_nothing_again(self):
-        stack = self.created()
+    def test_it_runs_nothing_again_and_fails_without_row_or_server(self):
+        stack = self.created(deployments.template())
         calls = len(self.heat.rpc.calls)
         self.act(stack, 'CHECK')
         self.assertEqual(1, len(self.handed))
         self.assertEqual(calls, len(self.heat.rpc.calls))
-
-    def test_it_fails_without_the_row(self):
-        stack = self.created()
         self.heat.rpc.delete_software_deployment(
             self.heat.context, stack['deployment'].resource_id
         )
         state, reason = self.check(stack)
         self.assertEqual(('CHECK', 'FAILED'), state)
         self.assertIn('no longer exists', reason)
+        adopted = self.adopt(stack)['deployment']
+        self.assertEqual('FAILED', adopted.status)
+        self.assertIn('Cannot adopt deployment', adopted.status_reason)
+        self.assertTrue(adopted.needs_replace_failed())
 
     def test_and_without_the_server(self):
         stack = self.created(deployments.template(server='nowhere'))
@@ -328,18 +304,6 @@ class AdoptTest(deployments.DeploymentTestCase):
         self.assertEqual('FAILED', adopted['deployment'].status)
         self.assertIn('IN_PROGRESS', adopted['deployment'].status_reason)
         self.assertFalse(adopted['deployment'].needs_replace_failed())
-
-    def test_one_that_is_not_there_is_refused(self):
-        stack = self.created()
-        self.heat.rpc.delete_software_deployment(
-            self.heat.context, stack['deployment'].resource_id
-        )
-        adopted = self.adopt(stack)
-        self.assertEqual('FAILED', adopted['deployment'].status)
-        self.assertIn(
-            'Cannot adopt deployment', adopted['deployment'].status_reason
-        )
-        self.assertTrue(adopted['deployment'].needs_replace_failed())
 
     def test_no_container_that_is_not_ours_is_touched(self):
         stack = self.created()

@@ -116,15 +116,14 @@ class ValidationTest(ScheduleCase):
         }
         stack = self.heat.create(found)
         self.assertEqual('@daily', self.kept(stack).schedule.cron)
-
-    def test_it_is_no_type_of_heats(self):
+        # It is no type of Heat's.
         kind = software_schedule.SoftwareSchedule
         self.assertEqual(support.UNSUPPORTED, kind.support_status.status)
 
 
 class LifeTest(ScheduleCase):
     def test_it_is_due_from_its_creation_on(self):
-        stack = self.created(timezone='Europe/Berlin', jitter=60)
+        stack = self.created(timezone='Europe/Berlin', jitter=3600)
         kept = self.kept(stack)
         self.assertEqual(NOW, kept.record.since)
         (row,) = self.rows()
@@ -137,6 +136,13 @@ class LifeTest(ScheduleCase):
         self.assertEqual(found.uuid, kept.schedule.key)
         self.assertTrue(schedule_rows.woken.is_set())
         self.assertEqual([found.id], [*schedule_rows.take_changed()])
+        # The next times are those of the starts.
+        self.now += 3 * DAY
+        start = kept.schedule.next(1, self.now)[0].start
+        self.assertIn(summary.time(start), self.get(stack, 'next_times')[:2])
+        # It ends with its stack.
+        self.heat.delete(stack)
+        self.assertEqual([], self.rows())
 
     def test_its_attributes_say_what_it_does(self):
         stack = self.created()
@@ -188,16 +194,14 @@ class LifeTest(ScheduleCase):
     def test_a_schedule_whose_times_have_passed_is_an_event(self):
         said = 'No time of the schedule is left'
         stack = self.created()
-        self.assertNotIn(said, str(deployments.events(stack)))
-        self.heat.update(stack, template(at='2027-01-01T02:00', cron=None))
-        self.assertIn(said, str(deployments.events(stack)))
-
-    def test_an_update_to_a_stale_definition_is_in_place(self):
-        stack = self.created()
         before = self.heat.load(stack)['nightly'].uuid
         self.heat.update(
             stack, template(at='2027-02-01T02:00', cron=None, overlap='queue')
         )
+        self.assertNotIn(said, str(deployments.events(stack)))
+        self.heat.update(stack, template(at='2027-01-01T02:00', cron=None))
+        self.assertIn(said, str(deployments.events(stack)))
+        # Each is in place.
         self.assertEqual(before, self.heat.load(stack)['nightly'].uuid)
 
     def test_a_suspended_stack_has_no_schedule(self):
@@ -212,10 +216,18 @@ class LifeTest(ScheduleCase):
         # What was due meanwhile is forgotten.
         self.assertEqual(NOW + 3 * DAY, self.kept(stack).record.since)
         self.assertEqual(1, len(self.rows()))
-
-    def test_a_stack_that_is_half_deleted_starts_nothing(self):
-        stack = self.created()
+        # No tick is decided while it resumes.
         loaded = self.heat.load(stack)
+        found = loaded['nightly']
+        found.state_set('RESUME', 'IN_PROGRESS')
+        self.assertEqual([], self.rows())
+        found.state_set('RESUME', 'COMPLETE')
+        self.assertEqual(1, len(self.rows()))
+        self.assertEqual(
+            self.rows(), schedule_rows.kept(self.heat.context, {found.id})
+        )
+        self.assertEqual([], schedule_rows.kept(self.heat.context, {-1}))
+        # One that is half deleted starts nothing.
         loaded.state_set(loaded.DELETE, loaded.FAILED, 'a server stays')
         self.assertEqual([], self.get(stack, 'next_times'))
         self.assertIn('deleted', self.get(stack, 'paused'))
@@ -233,60 +245,28 @@ class LifeTest(ScheduleCase):
         self.heat.update(stack, template(cron='0 4 * * *'))
         self.assertEqual('0 4 * * *', self.kept(stack).schedule.cron)
         self.assertEqual('', self.get(stack, 'reason'))
-
-    def test_an_update_leaves_the_record_of_a_later_release(self):
-        stack = self.created()
-        later = '{"version": 3}'
-        self.set(stack, later)
-        found = self.heat.load(stack)['nightly']
-        self.assertRaises(ValueError, found._is_readable)
-
-    def test_an_adopted_schedule_has_no_past(self):
-        stack = self.created()
+        # An adopted schedule has no past.
         self.set(stack, '[]')
         found = self.heat.load(stack)['nightly']
         found.handle_adopt({'resource_data': {schedule_rows.KEY: 'x'}})
         self.assertEqual(NOW, self.kept(stack).record.since)
-
-    def test_a_failed_one_is_replaced_only_without_a_record(self):
-        stack = self.created()
+        # The record of a later release is left.
+        self.set(stack, '{"version": 3}')
         found = self.heat.load(stack)['nightly']
-        self.assertFalse(found.needs_replace_failed())
-        found.handle_delete()
-        self.assertTrue(found.needs_replace_failed())
-        # A rollback finds none, either.
-        found.restore_prev_rsrc()
+        self.assertRaises(ValueError, found._is_readable)
 
     def test_a_rollback_forgets_what_was_due_meanwhile(self):
         stack = self.created()
         self.now += 3 * DAY
         self.heat.load(stack)['nightly'].restore_prev_rsrc(convergence=True)
         self.assertEqual(NOW + 3 * DAY, self.kept(stack).record.since)
-
-    def test_no_tick_is_decided_while_its_stack_resumes(self):
-        stack = self.created()
-        loaded = self.heat.load(stack)
-        found = loaded['nightly']
-        found.state_set('RESUME', 'IN_PROGRESS')
-        self.assertEqual([], self.rows())
-        found.state_set('RESUME', 'COMPLETE')
-        self.assertEqual(1, len(self.rows()))
-        self.assertEqual(
-            self.rows(), schedule_rows.kept(self.heat.context, {found.id})
-        )
-        self.assertEqual([], schedule_rows.kept(self.heat.context, {-1}))
-
-    def test_the_next_times_are_those_of_the_starts(self):
-        stack = self.created(cron='@hourly', jitter=3600)
-        kept = self.kept(stack)
-        self.now += 3 * DAY
-        start = kept.schedule.next(1, self.now)[0].start
-        self.assertIn(summary.time(start), self.get(stack, 'next_times')[:2])
-
-    def test_it_ends_with_its_stack(self):
-        stack = self.created()
-        self.heat.delete(stack)
-        self.assertEqual([], self.rows())
+        # A failed one is replaced only without a record.
+        found = self.heat.load(stack)['nightly']
+        self.assertFalse(found.needs_replace_failed())
+        found.handle_delete()
+        self.assertTrue(found.needs_replace_failed())
+        # A rollback finds none, either.
+        found.restore_prev_rsrc()
 
 
 class SignalTest(ScheduleCase):
@@ -313,11 +293,10 @@ class SignalTest(ScheduleCase):
             (record.since, record.paused, record.running, record.missed),
         )
 
-    def test_what_was_due_before_a_resume_is_not_started(self):
-        stack = self.created()
         self.signal(stack, {'do': 'pause'})
         self.assertEqual('a signal paused it', self.get(stack, 'paused'))
-        self.now = NOW + 18 * 3600 + 1801
+        # What was due before a resume is not started.
+        self.now += DAY
         self.signal(stack, {'do': 'resume'})
         self.assertIsNone(self.kept(stack).record.running)
 
@@ -339,11 +318,6 @@ class SignalTest(ScheduleCase):
         self.assertEqual('2027-01-15T08:00:00Z', self.get(stack, 'last_time'))
         self.refused(stack, {'do': 'run'}, 'has not ended')
 
-    def test_one_that_was_never_created_follows_nothing(self):
-        stack = self.created()
-        self.heat.load(stack)['nightly'].data_delete(schedule_rows.KEY)
-        self.refused(stack, {'do': 'run'}, 'was never created')
-
     def test_a_bad_signal_is_refused_with_an_example(self):
         stack = self.created()
         before = self.kept(stack)
@@ -363,16 +337,16 @@ class SignalTest(ScheduleCase):
         self.refused(stack, {'do': 'run', 'note': 'x'}, 'goes with "pause"')
         self.assertEqual(before, self.kept(stack))
 
-    def test_only_who_may_update_the_stack_may_signal_it(self):
-        stack = self.created()
+        # Only who may update the stack may signal it.
         for details in ({'do': 'run'}, {'do': 'pause'}):
             for sender in (READER, SERVER, callers.UNKNOWN):
                 self.refused(stack, details, 'may not update', sender)
-
-    def test_a_record_that_another_engine_changes_each_time_is_left(self):
-        stack = self.created()
-        self.patch(schedule_rows, 'replace', lambda *args: False)
-        self.refused(stack, {'do': 'run'}, 'Other processes change')
+        self.assertEqual(before, self.kept(stack))
+        with mock.patch.object(schedule_rows, 'replace', return_value=False):
+            self.refused(stack, {'do': 'run'}, 'Other processes change')
+        # One that was never created follows nothing.
+        self.heat.load(stack)['nightly'].data_delete(schedule_rows.KEY)
+        self.refused(stack, {'do': 'run'}, 'was never created')
 
 
 class FormerTest(ScheduleCase):

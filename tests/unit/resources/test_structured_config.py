@@ -47,24 +47,13 @@ class StructuredConfigTest(heat_fixture.HeatTestCase):
         self.assertIsInstance(config, software_config.StructuredConfig)
         self.assertEqual(self.BODY, config.FnGetAtt('config'))
 
-    def test_what_is_refused_for_a_software_config_is_refused_here(self):
-        message = self.why_invalid(
-            template(
-                {
-                    'config': self.BODY,
-                    'inputs': [{'name': 'deploy_signal_id'}],
-                    'outputs': [{'name': 'a'}, {'name': 'a'}],
-                }
-            )
-        )
-        self.assertIn('"deploy_signal_id"', message)
-        self.assertIn('outputs[1]', message)
-
     def test_a_component_written_as_a_map_is_checked_as_one(self):
         message = self.why_invalid(
             template(
                 {
                     'group': 'component',
+                    'inputs': [{'name': 'deploy_signal_id'}],
+                    'outputs': [{'name': 'a'}, {'name': 'a'}],
                     'config': {
                         'configs': [
                             {'actions': ['BACKUP'], 'tool': 'ansible'},
@@ -74,5 +63,7 @@ class StructuredConfigTest(heat_fixture.HeatTestCase):
                 }
             )
         )
+        self.assertIn('"deploy_signal_id"', message)
+        self.assertIn('outputs[1]', message)
         self.assertIn('"BACKUP" already has a config', message)
         self.assertIn('the action "" is blank', message)

@@ -103,8 +103,11 @@ class DefinitionTest(WorkflowTest):
         self.assertEqual(set(names.values()), self.workflows.names())
         self.assertEqual(names, self.attribute('available_workflows'))
         self.assertEqual('stack.it', it.resource_id)
-
-    def test_explicit_name_begins_the_names_of_several(self):
+        # No live state is asked for.
+        self.assertEqual({}, it.get_live_state(it.properties))
+        self.assertEqual(2, len(self.attribute('show')['workflows']))
+        # An explicit name begins the names of several.
+        self.heat.delete(self.stack)
         self.make(definition=TWO, name='mine')
         self.assertEqual({'mine.main', 'mine.sub'}, self.workflows.names())
 
@@ -195,43 +198,23 @@ class DefinitionTest(WorkflowTest):
         self.assertEqual({'v': 1}, spec['vars'])
         self.assertEqual({'o': 2}, spec['output-on-error'])
 
-    def test_name_may_still_be_unknown(self):
+    def test_what_another_resource_names_is_known_later(self):
         content = self.template(
             definition={
                 'str_replace': {
                     'template': ONE,
                     'params': {'std.noop': {'get_attr': ['text', 'value']}},
                 }
-            }
-        )
-        content['resources']['text'] = {
-            'type': 'OS::Heat::RandomString',
-            'properties': {
-                'length': 5,
-                'character_classes': [{'class': 'lowercase'}],
             },
-        }
-        stack = self.heat.create(content)
-        spec = self.workflows.texts()['stack.it.main']
-        self.assertEqual(
-            stack['text'].FnGetAtt('value'), spec['tasks']['t']['action']
-        )
-
-    def test_live_state_is_not_asked_for(self):
-        it = self.make(definition=TWO)
-        self.assertEqual({}, it.get_live_state(it.properties))
-        shown = self.attribute('show')
-        self.assertEqual(2, len(shown['workflows']))
-
-    def test_a_namespace_that_another_resource_names_is_known_later(self):
-        content = self.template(
-            definition=ONE, namespace={'get_attr': ['text', 'value']}
+            namespace={'get_attr': ['text', 'value']},
         )
         content['resources']['text'] = {
             'type': 'OS::Heat::Value',
             'properties': {'value': 'night'},
         }
         self.stack = self.heat.create(content)
+        spec = self.workflows.texts()['stack.it.main']
+        self.assertEqual('night', spec['tasks']['t']['action'])
         self.assertEqual(['workflows'], list(self.attribute('show')))
 
 
@@ -366,32 +349,39 @@ class HeatsTemplatesTest(WorkflowTest):
 
 
 class ValidationTest(WorkflowTest):
-    def test_one_of_the_two_forms_is_needed(self):
-        for properties in (
-            {},
-            {'type': 'direct'},
-            {'definition': ONE, 'tasks': HEATS['tasks'], 'type': 'direct'},
-            {'definition': ONE, 'description': 'x'},
+    def test_what_cannot_be_is_refused(self):
+        for properties, said in (
+            ({}, '"definition"'),
+            ({'type': 'direct'}, '"definition"'),
+            (
+                {'definition': ONE, 'tasks': HEATS['tasks'], 'type': 'direct'},
+                '"definition"',
+            ),
+            ({'definition': ONE, 'description': 'x'}, '"definition"'),
+            ({'definition': 'a: ['}, 'the definition is not YAML at line 2'),
+            ({'definition': 'a: {tasks: {}}\n\tb'}, 'line 2'),
+            ({'definition': '- a'}, 'must be a map'),
+            ({'definition': 'a: 5'}, '"a" of the definition must be a map'),
+            ({'definition': "version: '2.0'"}, 'is empty'),
+            ({'definition': ' '}, 'must be a map'),
+            (
+                # A workbook.
+                {'definition': f'name: b\nworkflows: {{main: {{{NOOP}}}}}'},
+                'define each workflow by its name',
+            ),
+            # Use must fit the definition.
+            (
+                {'definition': TWO, 'default_workflow': 'gone'},
+                'has only main, sub',
+            ),
+            (
+                {'definition': TWO, 'input': {'z': 1}},
+                '"input" has z, which no workflow',
+            ),
         ):
-            self.assertIn('"definition"', self.invalid(**properties))
-
-    def test_what_is_no_definition_is_refused_with_its_line(self):
-        for definition, said in (
-            ('a: [', 'the definition is not YAML at line 2'),
-            ('a: {tasks: {}}\n\tb', 'line 2'),
-            ('- a', 'must be a map'),
-            ('a: 5', '"a" of the definition must be a map'),
-            ("version: '2.0'", 'is empty'),
-            (' ', 'must be a map'),
-        ):
-            reason = self.invalid(definition=definition)
-            self.assertIn('resources.it.properties: ', reason)
-            self.assertIn(said, reason)
-
-    def test_a_workbook_is_refused_with_the_remedy(self):
-        book = f'name: b\nworkflows: {{main: {{{NOOP}}}}}'
-        said = self.invalid(definition=book)
-        self.assertIn('define each workflow by its name', said)
+            self.assertIn(said, self.invalid(**properties))
+        reason = self.invalid(definition='- a')
+        self.assertIn('resources.it.properties: ', reason)
 
     def test_mistral_is_asked_once_and_has_its_words(self):
         self.workflows.refusal = 'Invalid DSL:\n unknown key'
@@ -401,6 +391,9 @@ class ValidationTest(WorkflowTest):
         self.assertEqual(1, self.mistral.calls.count('workflows.validate'))
         self.workflows.refusal = 'x' * 9999
         self.assertLess(len(self.invalid(definition=ONE)), 700)
+        # One that is away is asked later.
+        self.mistral.fail('workflows.validate', fake_mistral.DOWN)
+        self.heat.stack(self.template(definition=ONE), 'later').validate()
 
     def test_what_mistral_refuses_later_changes_nothing(self):
         self.make(definition=ONE)
@@ -408,17 +401,6 @@ class ValidationTest(WorkflowTest):
         self.mistral.fail('workflows.validate', fake_mistral.DOWN)
         self.assertIn('not so', self.refused_update(definition=TWO))
         self.assertEqual([], self.mistral.changes())
-
-    def test_mistral_that_is_away_is_asked_later(self):
-        self.mistral.fail('workflows.validate', fake_mistral.DOWN)
-        self.heat.stack(self.template(definition=ONE)).validate()
-
-    def test_use_must_fit_the_definition(self):
-        for properties, said in (
-            ({'default_workflow': 'gone'}, 'has only main, sub'),
-            ({'input': {'z': 1}}, '"input" has z, which no workflow'),
-        ):
-            self.assertIn(said, self.invalid(definition=TWO, **properties))
 
 
 class SignalTest(WorkflowTest):
@@ -449,6 +431,9 @@ class SignalTest(WorkflowTest):
         (entry,) = self.attribute('signals')
         self.assertIn(long, entry['error'])
         self.assertIsNone(entry['execution_id'])
+        # Mistral refuses an input that the workflow lacks.
+        self.assertIn("missing=['x']", self.fail())
+        self.assertIn("unexpected=['z']", self.fail({'input': {'z': 1}}))
 
     def test_body_that_asks_for_nothing_is_refused(self):
         self.make(definition=TWO, input={'x': 1})
@@ -463,47 +448,7 @@ class SignalTest(WorkflowTest):
         ):
             self.assertIn(said, self.fail(body))
         self.assertEqual([], self.rows())
-
-    def test_body_of_an_alarm_may_be_the_input(self):
-        self.make(definition=ONE, use_request_body_as_input=True)
-        self.signal({'x': 5})
-        self.assertEqual({'x': 5}, json.loads(self.rows()[0]['input']))
-
-    def test_input_that_the_workflow_lacks_is_refused_by_mistral(self):
-        self.make(definition=ONE)
-        self.assertIn("missing=['x']", self.fail())
-        self.assertIn("unexpected=['z']", self.fail({'input': {'z': 1}}))
-
-    def test_a_signal_is_retried_and_runs_once(self):
-        self.patch(workflow.Workflow, 'RETRY_SECONDS', 5)
-        self.make(definition=PLAIN)
-        self.mistral.fail('executions.create', fake_mistral.DOWN, effect=True)
-        self.signal()
-        self.assertEqual(1, len(self.rows()))
-
-    def test_run_that_began_unnoticed_ends_with_the_resource(self):
-        self.make(definition=PLAIN)
-        self.mistral.fail('executions.create', fake_mistral.DOWN, effect=True)
-        self.fail()
-        self.assertEqual(1, len(self.rows()))
-        self.heat.delete(self.stack)
-        self.assertEqual([], self.rows())
-
-    def test_default_workflow_is_run(self):
-        self.make(definition=TWO, default_workflow='sub')
-        self.signal()
-        self.assertEqual('stack.it.sub', self.rows()[0]['workflow_name'])
-
-    def test_last_signals_are_remembered(self):
-        self.make(definition=PLAIN)
-        for _ in range(12):
-            self.signal()
-        ids = [row['id'] for row in self.rows()]
-        shown = self.attribute('signals')
-        self.assertEqual(ids[:1:-1], [one['execution_id'] for one in shown])
-
-    def test_what_is_remembered_fits_a_column_of_the_database(self):
-        self.make(definition=TWO)
+        # What is remembered fits a column of the database.
         bombs = '\U0001f4a3' * 99
         odd = {f'{bombs}{number}': 1 for number in range(99)}
         self.fail({'workflow': 'e' * 9999, **odd})
@@ -511,6 +456,34 @@ class SignalTest(WorkflowTest):
         kept = loaded['it'].data()
         # Heat's is a TEXT, which MariaDB ends at 64 KB.
         self.assertLess(max(map(len, kept.values())), 2**16)
+
+    def test_body_of_an_alarm_may_be_the_input(self):
+        self.make(definition=ONE, use_request_body_as_input=True)
+        self.signal({'x': 5})
+        self.assertEqual({'x': 5}, json.loads(self.rows()[0]['input']))
+
+    def test_a_signal_is_retried_and_runs_once(self):
+        self.patch(workflow.Workflow, 'RETRY_SECONDS', 5)
+        self.make(definition=PLAIN)
+        self.mistral.fail('executions.create', fake_mistral.DOWN, effect=True)
+        self.signal()
+        self.assertEqual(1, len(self.rows()))
+        # A run that began unnoticed ends with the resource.
+        self.patch(workflow.Workflow, 'RETRY_SECONDS', 0)
+        self.mistral.fail('executions.create', fake_mistral.DOWN, effect=True)
+        self.fail()
+        self.assertEqual(2, len(self.rows()))
+        self.heat.delete(self.stack)
+        self.assertEqual([], self.rows())
+
+    def test_last_signals_are_remembered(self):
+        self.make(definition=TWO, default_workflow='sub')
+        for _ in range(12):
+            self.signal()
+        self.assertEqual('stack.it.sub', self.rows()[0]['workflow_name'])
+        ids = [row['id'] for row in self.rows()]
+        shown = self.attribute('signals')
+        self.assertEqual(ids[:1:-1], [one['execution_id'] for one in shown])
 
     def test_a_reader_of_the_project_runs_nothing(self):
         self.make(definition=PLAIN)
@@ -525,18 +498,15 @@ class SignalTest(WorkflowTest):
             self.signal()
         self.assertEqual(1, len(self.rows()))
 
-    def test_a_reader_of_the_project_is_shown_no_alarm_url(self):
+        # Nor is it shown the URL.
         self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
-        self.make(definition=PLAIN)
         for is_reader in (True, False, True):
             with mock.patch.object(
                 callers, 'may_not_update', return_value=is_reader
             ):
                 url = self.attribute('alarm_url')
             self.assertEqual(is_reader, url is None, url)
-
-    def test_signal_to_what_has_just_gone_is_no_trouble(self):
-        self.make(definition=PLAIN)
+        # A signal to what has just gone is no trouble.
         loaded = self.heat.load(self.stack)
         with mock.patch.object(
             workflow.Workflow,
@@ -555,16 +525,10 @@ class ExecutionsTest(WorkflowTest):
         self.rows()[-2]['output'] = 'x' * 1000000
         self.assertEqual(1, len(self.attribute('executions')))
 
-    def test_those_of_a_dropped_workflow_stay(self):
-        self.make(definition=TWO)
-        self.add_execution('stack.it.sub', state='SUCCESS')
-        self.update(definition=ONE)
-        self.assertEqual({'stack.it.main'}, self.workflows.names())
-        self.assertEqual(1, len(self.attribute('executions')))
-
     def test_a_dropped_workflow_that_may_be_called_stays_for_a_while(self):
         self.make(definition=TWO)
         running = self.add_execution('stack.it.main')
+        self.add_execution('stack.it.sub', state='SUCCESS')
         self.update(definition=ONE)
         self.assertIn('stack.it.sub', self.workflows.names())
         told = [
@@ -572,9 +536,18 @@ class ExecutionsTest(WorkflowTest):
         ]
         self.assertEqual(1, len(told))
         self.assertIn('stack.it.sub', told[0])
+        # A trigger that runs it keeps it as well.
         running['state'] = 'SUCCESS'
+        self.mistral.cron_triggers.add(
+            'weekly', 'stack.it.sub', {'pattern': '1 1 * * *'}
+        )
+        self.heat.run(self.stack, 'CHECK')
+        self.assertIn('stack.it.sub', self.workflows.names())
+        self.mistral.cron_triggers.remove('weekly')
         self.heat.run(self.stack, 'CHECK')
         self.assertEqual({'stack.it.main'}, self.workflows.names())
+        # Its executions stay.
+        self.assertEqual(2, len(self.attribute('executions')))
 
 
 class LifeTest(WorkflowTest):
@@ -599,6 +572,13 @@ class LifeTest(WorkflowTest):
         self.refused_update(definition=TWO)
         self.update(definition=ONE)
         self.assertEqual({'stack.it.main'}, self.workflows.names())
+        # A check finds what is missing, and an update mends it.
+        self.heat.run(self.stack, 'CHECK')
+        self.workflows.remove('stack.it.main')
+        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
+        self.assertIn('stack.it.main', self.it.status_reason)
+        self.update(definition=ONE)
+        self.assertEqual({'stack.it.main'}, self.workflows.names())
 
     def test_taken_name_is_left_alone_to_the_end(self):
         for more in ({}, {'project_id': 'f' * 32}):
@@ -609,42 +589,16 @@ class LifeTest(WorkflowTest):
             self.assertEqual([theirs], list(self.workflows.rows))
             self.workflows.rows.clear()
 
-    def test_check_finds_what_is_missing(self):
-        self.make(definition=TWO)
-        self.heat.run(self.stack, 'CHECK')
-        self.workflows.remove('stack.it.sub')
-        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
-        self.assertIn('stack.it.sub', self.it.status_reason)
-        self.update(definition=TWO)
-        self.assertEqual(2, len(self.workflows.names()))
-
     def test_passing_errors_are_ridden_out(self):
-        for call in ('workflows.list', 'workflows.create', 'workflows.update'):
-            for effect in (False, True):
-                self.mistral.fail(call, fake_mistral.DOWN, effect=effect)
-                self.make(definition=ONE)
-                self.mistral.fail(call, fake_mistral.DOWN, effect=effect)
-                self.update(definition=TWO)
-                self.assertEqual(2, len(self.workflows.names()))
-                self.heat.delete(self.stack)
+        calls = ('workflows.list', 'workflows.create', 'workflows.update')
+        for effect in (False, True):
+            for change in (self.make, self.update):
+                for call in calls:
+                    self.mistral.fail(call, fake_mistral.DOWN, effect=effect)
+                change(definition=ONE if change == self.make else TWO)
                 self.mistral.faults.clear()
-
-    def test_delete_rides_out_a_mistral_that_is_away(self):
-        self.make(definition=TWO, input={'x': 1})
-        self.signal({'workflow': 'main'})
-        for call in (
-            'workflows.list',
-            'workflows.delete',
-            'executions.list',
-            'executions.update',
-            'executions.delete',
-        ):
-            self.mistral.fail(
-                call, fake_mistral.DOWN, effect=call.endswith('delete')
-            )
-        self.heat.delete(self.stack)
-        self.assertEqual([], self.mistral.faults)
-        self.assertEqual((set(), []), (self.workflows.names(), self.rows()))
+            self.assertEqual(2, len(self.workflows.names()))
+            self.heat.delete(self.stack)
 
     def test_delete_ends_what_the_resource_and_triggers_have_started(self):
         by_trigger = json.dumps({'triggered_by': {'type': 'cron_trigger'}})
@@ -668,19 +622,20 @@ class LifeTest(WorkflowTest):
         self.assertIn(trigger['id'], self.it.status_reason)
         self.assertEqual('RUNNING', self.rows()[0]['state'])
         self.mistral.cron_triggers.remove('weekly')
+        # The next one rides out a Mistral that is away.
+        for call in (
+            'workflows.list',
+            'workflows.delete',
+            'executions.list',
+            'executions.update',
+            'executions.delete',
+        ):
+            self.mistral.fail(
+                call, fake_mistral.DOWN, effect=call.endswith('delete')
+            )
         self.heat.delete(self.stack)
-        self.assertEqual([], self.rows())
-
-    def test_a_dropped_workflow_that_a_trigger_runs_stays(self):
-        self.make(definition=TWO)
-        self.mistral.cron_triggers.add(
-            'weekly', 'stack.it.sub', {'pattern': '1 1 * * *'}
-        )
-        self.update(definition=ONE)
-        self.assertIn('stack.it.sub', self.workflows.names())
-        self.mistral.cron_triggers.remove('weekly')
-        self.heat.run(self.stack, 'CHECK')
-        self.assertEqual({'stack.it.main'}, self.workflows.names())
+        self.assertEqual([], self.mistral.faults)
+        self.assertEqual((set(), []), (self.workflows.names(), self.rows()))
 
     def test_stack_that_was_never_made_is_deleted_without_mistral(self):
         stack = self.heat.stack(self.template(definition=ONE))
