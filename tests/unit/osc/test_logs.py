@@ -99,6 +99,13 @@ class OneTest(LogsCase):
         self.sends(lambda: (self.prints(b'half rest'), self.ends(9)))
         assert self.logs() == (0, 'half rest')
 
+    def test_a_run_that_never_began_is_not_waited_for_long(self):
+        self.run_command(f'run cancel {RUN}')
+        self.world.finish(run_id=RUN)
+        before = self.world.now
+        assert self.logs() == (0, '')
+        assert self.world.now - before <= 20
+
     def test_a_store_that_fails_at_the_end_loses_nothing(self):
         def fail_parts(request):
             if '/runs/logs/' in request.url and failing:

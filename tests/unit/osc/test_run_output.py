@@ -70,6 +70,14 @@ class OneTest(OutputCase):
         assert shown['deploy_stdout'] == LONG
 
 
+    def test_one_that_is_a_time_stays_as_it_is(self):
+        self.answered(deploy_stdout='2026-11-20T22:00:00Z')
+        self.ended()
+        for line in ('output', 'show'):
+            _, shown = self.run_command(f'run {line} {RUN} --local-time')
+            assert '2026-11-20T22:00:00Z' in shown
+
+
 class ManyTest(OutputCase):
     def test_some_are_shown_alone(self):
         self.world.answers = lambda server_id: int(server_id == 'server-2')

@@ -45,6 +45,8 @@ class TimelineTest(base.CommandCase):
             _, output = self.show(f'-f {which}')
             assert '2027-01-15T08:00:06Z' in output
             assert '✗' not in output
+        _, output = self.show('-c Resource -c State')
+        assert '| db       | failed |' in output
         _, (found,) = self.json('timeline shop')
         assert found == {
             'Kind': 'deployment',

@@ -200,6 +200,10 @@ class AutoTest(Case):
         self.stack.persist_state_and_release_lock('x')
         return given['deploy_signal_transport']
 
+    def test_a_temp_url_is_the_first_choice(self):
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('TEMP_URL_POLL', self.chosen())
+
     def test_a_container_is_known_of_although_no_token_is_taken_for_now(self):
         def refuse_what_comes_after(request):
             if request.method == 'PUT':
@@ -317,6 +321,7 @@ class TempURLTest(Case):
             ({'timeout': 60}, 160),
             ({'timeout': 10 * hour}, hour + 100),
             ({'timeout': 60, 'signal_url_lifetime': 5000}, 5000),
+            ({'signal_url_lifetime': 60}, hour + 100),
         ):
             self.assertAlmostEqual(
                 seconds, self.lifetime(**properties), delta=5
