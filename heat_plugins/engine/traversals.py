@@ -167,7 +167,16 @@ def continue_stack(stalled: resources.Idle, *, has_waited: bool) -> bool:
             ),
             int(node.rsrc_id),
         )
-        is_done = _is_done(rows.get(number), node, stack.t.id)
+        row = rows.get(number)
+        is_done = (
+            # To clean up was to delete it. Heat removes the row with the last.
+            not node.is_update
+            if row is None
+            or (row.action, row.status) == ('DELETE', 'COMPLETE')
+            else row.status == 'COMPLETE'
+            and row.action != 'INIT'
+            and row.template_id == stack.t.id
+        )
         (done if is_done else due).append((node, number))
     own = points.get((stack.id, True))
     roots = set(stack.convergence_dependencies.roots())
@@ -230,21 +239,6 @@ def _note(stack: parser.Stack) -> None:
         {'name': stack.name, 'id': stack.id, 'action': stack.action},
     )
     metrics.count(metrics.RESCUED, 'stack')
-
-
-def _is_done(row: Any, node: _Node, template_id: int) -> bool:
-    """Say whether an engine has completed a node.
-
-    :param row: of its resource; None if there is none.
-    """
-    if row is None or (row.action, row.status) == ('DELETE', 'COMPLETE'):
-        # To clean up was to delete it. Heat removes the row with the last.
-        return not node.is_update
-    return bool(
-        row.status == 'COMPLETE'
-        and row.action != 'INIT'
-        and row.template_id == template_id
-    )
 
 
 def _propagate(
