@@ -54,7 +54,7 @@ class KeystoneTransport:
             except exceptions.ClientException as exc:
                 raise _unanswered(exc, 'Keystone') from exc
             if not url:
-                raise _no_endpoint()
+                raise errors.NoObjectStore(wording.no_service(SERVICE_TYPE))
             self._storage_url = url.rstrip('/')
         return self._storage_url
 
@@ -141,12 +141,8 @@ def _read(answer: requests.Response, limit: int) -> tuple[bytes, bool]:
     return b''.join(chunks)[:limit], True
 
 
-def _no_endpoint() -> errors.NoObjectStore:
-    return errors.NoObjectStore(wording.no_service(SERVICE_TYPE))
-
-
 def _unanswered(
     exc: exceptions.ClientException, whom: str
 ) -> errors.ServiceError:
-    absent = _no_endpoint()
+    absent = errors.NoObjectStore(wording.no_service(SERVICE_TYPE))
     return rest.unanswered(exc, 'the object store', absent, whom)

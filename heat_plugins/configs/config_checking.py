@@ -86,8 +86,37 @@ def check(
     Values of other types are skipped: Heat checks the types.
     """
     findings = Findings()
-    _inputs(inputs, findings)
-    _outputs(outputs, findings)
+    findings.errors += _duplicates(
+        inputs,
+        kind='input',
+        consequence='the server uses the last one, but a deployment sets the '
+        'value of the first one',
+    )
+    for index, name in _names(inputs):
+        if name in RESERVED_INPUTS:
+            findings.errors.append(
+                f'inputs[{index}]: deployments add an input "{name}" '
+                'themselves, which hides or breaks this one; rename it, or '
+                'leave it out: the config can read it undeclared.'
+            )
+        elif name == 'heat_outputs_path':
+            findings.warnings.append(
+                f'inputs[{index}]: the input "heat_outputs_path" never '
+                'reaches the config, because hooks set it to the path for '
+                'outputs; rename it.'
+            )
+    findings.errors += _duplicates(
+        outputs,
+        kind='output',
+        consequence='a deployment keeps only one value of that name',
+    )
+    for index, name in _names(outputs):
+        if name in BUILT_IN_OUTPUTS:
+            findings.warnings.append(
+                f'outputs[{index}]: every deployment has an output "{name}" '
+                'of its own, so what the config writes to its file is lost; '
+                'rename it.'
+            )
     if group != actions.COMPONENT:
         if group != UNGROUPED:
             _tool(group, 'group', known_hooks, findings)
@@ -108,43 +137,6 @@ def _names(section: object) -> Iterator[tuple[int, str]]:
             # Heat turns a name such as 5 or true into a text.
             if isinstance(name, (str, int)):
                 yield index, str(name)
-
-
-def _inputs(section: object, findings: Findings) -> None:
-    findings.errors += _duplicates(
-        section,
-        kind='input',
-        consequence='the server uses the last one, but a deployment sets the '
-        'value of the first one',
-    )
-    for index, name in _names(section):
-        if name in RESERVED_INPUTS:
-            findings.errors.append(
-                f'inputs[{index}]: deployments add an input "{name}" '
-                'themselves, which hides or breaks this one; rename it, or '
-                'leave it out: the config can read it undeclared.'
-            )
-        elif name == 'heat_outputs_path':
-            findings.warnings.append(
-                f'inputs[{index}]: the input "heat_outputs_path" never '
-                'reaches the config, because hooks set it to the path for '
-                'outputs; rename it.'
-            )
-
-
-def _outputs(section: object, findings: Findings) -> None:
-    findings.errors += _duplicates(
-        section,
-        kind='output',
-        consequence='a deployment keeps only one value of that name',
-    )
-    for index, name in _names(section):
-        if name in BUILT_IN_OUTPUTS:
-            findings.warnings.append(
-                f'outputs[{index}]: every deployment has an output "{name}" '
-                'of its own, so what the config writes to its file is lost; '
-                'rename it.'
-            )
 
 
 def _duplicates(

@@ -392,19 +392,6 @@ def not_signalled(
     )
 
 
-def not_delivered(
-    action: str, servers: str, limit: float, error: Exception
-) -> NoAnswer:
-    """Return the failure of an action that could not be delivered in time.
-
-    :param limit: the seconds that servers had to answer.
-    """
-    return NoAnswer(
-        f'heat-engine could not deliver {action} to {servers} within '
-        f'{limit:.0f} s (property "timeout"): {error}'
-    )
-
-
 def outage(
     action: str, seconds: float, error: Exception, *, is_delivered: bool
 ) -> ActionFailed:
@@ -412,24 +399,6 @@ def outage(
     return (ActionFailed if is_delivered else NoAnswer)(
         f'heat-engine could not deliver {action} or poll its signal '
         f'for {int(seconds)} s: {error}'
-    )
-
-
-def key_changed(work: Work, servers: str, *, repeats: bool) -> str:
-    """Return the failure for signed URLs that the store now refuses.
-
-    :param servers: those that have them.
-    :param repeats: whether they are given others.
-    """
-    then = (
-        'heat-engine delivers the action again, with new URLs'
-        if repeats
-        else 'Set the former key as X-Account-Meta-Temp-URL-Key-2, or cancel '
-        'the action and repeat it'
-    )
-    return (
-        f"The account's TempURL key was changed; {servers} can no longer "
-        f'send the result of {work.action}. {then}'
     )
 
 

@@ -80,8 +80,22 @@ def draft(
     :raises MissingInput: a structured config needs an input without a value.
     """
     heats_own = heats(source, action, signalling, facts)
+    # How to report, and until when.
+    about_reports = {
+        body.URL_INPUT: signalling.report_url,
+        body.REPORTS_INPUT: signalling.takes_reports and 'true',
+        body.TIMEOUT_INPUT: str(signalling.timeout),
+        live.CONTROL_INPUT: signalling.control_url,
+    }
     given = actions.agent_inputs(
-        [*heats_own.inputs, *_about_reports(signalling)],
+        [
+            *heats_own.inputs,
+            *(
+                {'name': name, 'type': 'String', 'value': value}
+                for name, value in about_reports.items()
+                if value and signalling.timeout is not None
+            ),
+        ],
         source.tool(action),
     )
     return dataclasses.replace(
@@ -202,25 +216,6 @@ def _about_signal(
             'ID of queue to use for signaling output values',
             signalling.queue_id,
         )
-
-
-def _about_reports(
-    signalling: deliveries.Signalling,
-) -> list[dict[str, Any]]:
-    """Return the inputs that say how to report, and until when."""
-    if signalling.timeout is None:
-        return []
-    values = {
-        body.URL_INPUT: signalling.report_url,
-        body.REPORTS_INPUT: signalling.takes_reports and 'true',
-        body.TIMEOUT_INPUT: str(signalling.timeout),
-        live.CONTROL_INPUT: signalling.control_url,
-    }
-    return [
-        {'name': name, 'type': 'String', 'value': value}
-        for name, value in values.items()
-        if value
-    ]
 
 
 def _substituted(

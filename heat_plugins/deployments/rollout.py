@@ -222,8 +222,10 @@ class Rollout:
         if self._all > 1 or batch is None or limit is None:
             return
         if self._clock() >= batch.begun + limit:
-            raise deliveries.not_delivered(
-                self.action, self.servers, limit, exc
+            raise deliveries.NoAnswer(
+                f'heat-engine could not deliver {self.action} to '
+                f'{self.servers} within {limit:.0f} s (property "timeout"): '
+                f'{exc}'
             ) from exc
 
     # Delivery
@@ -399,9 +401,16 @@ class Rollout:
         names = wording.counted(len(lost), 'server')
         if self._all == 1:
             names = f'server {lost[0].delivery.server_id}'
+        then = (
+            'heat-engine delivers the action again, with new URLs'
+            if repeats
+            else 'Set the former key as X-Account-Meta-Temp-URL-Key-2, or '
+            'cancel the action and repeat it'
+        )
         self._fleet.tell(
             self.action,
-            deliveries.key_changed(self._work, names, repeats=repeats),
+            f"The account's TempURL key was changed; {names} can no longer "
+            f'send the result of {self.action}. {then}',
         )
         if repeats:
             self._undelivered = _Batch(

@@ -150,7 +150,14 @@ class TempURLPoll(SignalTransport):
     def sign(self, answer: deliveries.Answer) -> deliveries.Signalling:
         signer, name = self._signer, answer.object_name
         report_name = body.report_name(name)
-        expires = int(signer.now()) + self._lifetime
+        options = cfg.CONF.heat_plugins
+        asked: int | None = self.resource.properties[
+            self.resource.SIGNAL_URL_LIFETIME
+        ]
+        if options.temp_url_lifetime_max is not None:
+            asked = min(asked or 0, options.temp_url_lifetime_max)
+        needed = (self.time_limit or 0) + int(options.temp_url_margin)
+        expires = int(signer.now()) + max(needed, asked or 0)
         return self._signalling(
             object_name=name,
             url=signer.url(name, expires),
@@ -198,18 +205,6 @@ class TempURLPoll(SignalTransport):
                 'store now; its deletion cleans up: %(error)s',
                 {'deployment': self.resource.label, 'error': exc},
             )
-
-    @functools.cached_property
-    def _lifetime(self) -> int:
-        """For how many seconds the URLs must be valid."""
-        options = cfg.CONF.heat_plugins
-        asked: int | None = self.resource.properties[
-            self.resource.SIGNAL_URL_LIFETIME
-        ]
-        if options.temp_url_lifetime_max is not None:
-            asked = min(asked or 0, options.temp_url_lifetime_max)
-        needed = (self.time_limit or 0) + int(options.temp_url_margin)
-        return max(needed, asked or 0)
 
 
 class ZaqarSignal(SignalTransport):

@@ -155,8 +155,28 @@ def continue_stack(stalled: resources.Idle, *, has_waited: bool) -> bool:
     done: list[tuple[_Node, int]] = []
     due: list[tuple[_Node, int]] = []
     for node in nodes:
-        number = _resource(node, rows, stack.t.id)
-        is_done = _is_done(rows.get(number), node, stack.t.id)
+        # Its resource, or the one that replaces it.
+        number = next(
+            (
+                int(row.id)
+                for row in rows.values()
+                if node.is_update
+                and row.replaces == node.rsrc_id
+                and row.template_id == stack.t.id
+                and row.action != 'DELETE'
+            ),
+            int(node.rsrc_id),
+        )
+        row = rows.get(number)
+        is_done = (
+            # To clean up was to delete it. Heat removes the row with the last.
+            not node.is_update
+            if row is None
+            or (row.action, row.status) == ('DELETE', 'COMPLETE')
+            else row.status == 'COMPLETE'
+            and row.action != 'INIT'
+            and row.template_id == stack.t.id
+        )
         (done if is_done else due).append((node, number))
     own = points.get((stack.id, True))
     roots = set(stack.convergence_dependencies.roots())
@@ -219,38 +239,6 @@ def _note(stack: parser.Stack) -> None:
         {'name': stack.name, 'id': stack.id, 'action': stack.action},
     )
     metrics.count(metrics.RESCUED, 'stack')
-
-
-def _resource(
-    node: _Node,
-    rows: abc.Mapping[int, Any],
-    template_id: int,
-) -> int:
-    """Return the resource of a node, or the one that replaces it."""
-    for row in rows.values():
-        if (
-            node.is_update
-            and row.replaces == node.rsrc_id
-            and row.template_id == template_id
-            and row.action != 'DELETE'
-        ):
-            return int(row.id)
-    return int(node.rsrc_id)
-
-
-def _is_done(row: Any, node: _Node, template_id: int) -> bool:
-    """Say whether an engine has completed a node.
-
-    :param row: of its resource; None if there is none.
-    """
-    if row is None or (row.action, row.status) == ('DELETE', 'COMPLETE'):
-        # To clean up was to delete it. Heat removes the row with the last.
-        return not node.is_update
-    return bool(
-        row.status == 'COMPLETE'
-        and row.action != 'INIT'
-        and row.template_id == template_id
-    )
 
 
 def _propagate(

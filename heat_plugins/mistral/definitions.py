@@ -148,17 +148,14 @@ def write(
             ]
         tasks = workflow.get('tasks')
         for task in tasks.values() if isinstance(tasks, dict) else ():
-            if isinstance(task, dict) and 'workflow' in task:
-                task['workflow'] = _renamed(task['workflow'], names)
+            call = task.get('workflow') if isinstance(task, dict) else None
+            if isinstance(call, str):
+                # A call may carry arguments, such as ``sub x=1``.
+                name, *arguments = call.split(maxsplit=1) or ['']
+                task['workflow'] = ' '.join(
+                    [names.get(name, name), *arguments]
+                )
     return dump(entries)
-
-
-def _renamed(command: object, names: Mapping[str, str]) -> object:
-    """Return a call with the new name, such as ``sub x=1`` for ``sub``."""
-    if not isinstance(command, str):
-        return command
-    name, *arguments = command.split(maxsplit=1) or ['']
-    return ' '.join([names.get(name, name), *arguments])
 
 
 def workflow_names(

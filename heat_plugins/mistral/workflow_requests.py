@@ -110,23 +110,24 @@ LOGGED_IGNORED: Final = 50
 _LOG_KEY: Final = 'signal.'
 
 
-def log_key() -> str:
-    """Return a new key; later ones sort after it."""
-    return f'{_LOG_KEY}{time.time_ns():020d}.{secrets.token_hex(2)}'
+def write_log(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a new key, and an entry as text for Heat's database.
 
-
-def write_log(entry: Mapping[str, Any]) -> str:
-    """Return an entry as text, which a column of Heat's database holds."""
+    Later keys sort after earlier ones.
+    """
     error = entry['error']
     ignored = entry['ignored'][:LOGGED_IGNORED]
-    return json.dumps(
-        {
-            **entry,
-            'error': error and bounds.shortened(error, LOGGED_ERROR),
-            'ignored': [
-                bounds.shortened(name, LOGGED_IGNORED) for name in ignored
-            ],
-        }
+    return (
+        f'{_LOG_KEY}{time.time_ns():020d}.{secrets.token_hex(2)}',
+        json.dumps(
+            {
+                **entry,
+                'error': error and bounds.shortened(error, LOGGED_ERROR),
+                'ignored': [
+                    bounds.shortened(name, LOGGED_IGNORED) for name in ignored
+                ],
+            }
+        ),
     )
 
 

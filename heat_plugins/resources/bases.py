@@ -81,17 +81,6 @@ def shown(reason: object) -> str:
     return foreign.stored(masking.signatures(str(reason)))
 
 
-def ambiguous() -> errors.Refused:
-    """Return the refusal of a signal that starts nothing and is no result."""
-    return errors.Refused(
-        _(
-            'the signal must be exactly {"trigger": "<action>", '
-            '"input_values": {…}} or {"run": {…}}, and the config must '
-            'not have an output of that name'
-        )
-    )
-
-
 def refused(
     signalled: heat_types.Resource,
     exc: Exception,

@@ -204,22 +204,20 @@ class CronTrigger(mistral_calls.MistralObject, _Base):
         except errors.ServiceError as exc:
             if update.former is None:
                 raise
-            raise self._restored(update.former, exc) from exc
+            try:
+                self.make(
+                    calling.RetryBudget(0),
+                    update.former['name'],
+                    **update.former,
+                )
+                text = 'The former trigger has been created again.'
+            except errors.ServiceError as lost:
+                text = (
+                    f'The former trigger is deleted, and {lost} The next '
+                    'update of the stack creates the trigger.'
+                )
+            raise type(exc)(f'{exc} {text}', exc.status) from exc
         return True
-
-    def _restored(
-        self, former: abc.Mapping[str, Any], error: errors.ServiceError
-    ) -> errors.ServiceError:
-        """Create the former trigger again; return the failure to raise."""
-        try:
-            self.make(calling.RetryBudget(0), former['name'], **former)
-            text = 'The former trigger has been created again.'
-        except errors.ServiceError as lost:
-            text = (
-                f'The former trigger is deleted, and {lost} The next update '
-                'of the stack creates the trigger.'
-            )
-        return type(error)(f'{error} {text}', error.status)
 
     def check_check_complete(self, budget: calling.RetryBudget) -> bool:
         return self._is_finite() or super().check_check_complete(budget)

@@ -616,6 +616,13 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             return {self.REASON: f'Its record is unreadable: {exc}'}
         record = kept.record
         schedule = kept.schedule
+        is_off = {self.action, self.stack.action} & {self.SUSPEND, self.DELETE}
+        why_paused = kept.why_paused or (
+            'its stack is suspended or being deleted' if is_off else ''
+        )
+        # What a jitter delays has yet to start.
+        since = max(record.since, _now() - schedule.delay)
+        ticks = [] if why_paused else schedule.next(_UPCOMING, since)
         shown: dict[str, Any] = {
             'when': schedule.cron or schedule.at,
             self.TIMEZONE: schedule.timezone,
@@ -625,8 +632,8 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             self.MISSED: record.missed,
             self.SKIPPED: record.skipped,
             self.REASON: record.reason,
-            self.PAUSED_ATTR: self._why_paused(kept),
-            self.NEXT_TIMES: self._next_times(kept),
+            self.PAUSED_ATTR: why_paused,
+            self.NEXT_TIMES: [str(summary.time(t.start)) for t in ticks],
             self.LAST_TIME: None,
             self.LAST_RUN: None,
             self.LAST_OUTCOME: record.outcome,
@@ -642,20 +649,6 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             is_running = record.created
             shown[self.LAST_OUTCOME] = 'running' if is_running else 'starting'
         return shown
-
-    def _why_paused(self, kept: _Kept) -> str:
-        is_off = {self.action, self.stack.action} & {self.SUSPEND, self.DELETE}
-        return kept.why_paused or (
-            'its stack is suspended or being deleted' if is_off else ''
-        )
-
-    def _next_times(self, kept: _Kept) -> list[str]:
-        if self._why_paused(kept):
-            return []
-        # What a jitter delays has yet to start.
-        since = max(kept.record.since, _now() - kept.schedule.delay)
-        ticks = kept.schedule.next(_UPCOMING, since)
-        return [str(summary.time(tick.start)) for tick in ticks]
 
 
 def _receiver(given: object) -> dict[str, str]:

@@ -437,7 +437,11 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
             or (
                 record.mark and row.id.replace('-', '').startswith(record.mark)
             )
-            or _is_by_trigger(row)
+            # A trigger of Mistral has started it.
+            or outcome.mapping(
+                outcome.mapping(row.description).get('triggered_by')
+            ).get('type')
+            in ('cron_trigger', 'event_trigger')
         )
         if on_delete == workflow_schema.LEAVE:
             rows = (row for row in rows if row.state in outcome.FINISHED)
@@ -541,7 +545,13 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         )
         entry['workflow'] = run.workflow
         entry['ignored'] = list(run.ignored)
-        execution_id = _execution_id(record.mark)
+        # It begins with the mark, so the resource recognises its executions
+        # without a list of them: several engines may handle signals at the
+        # same time. Two digits are those of the UUID's version and variant.
+        rest = f'{time.time_ns():016x}{secrets.token_hex(1)}'
+        execution_id = str(
+            uuid.UUID(hex=f'{record.mark}8{rest[:3]}8{rest[3:]}')
+        )
         # mistralclient sends no ID. With it, a repeated request starts nothing
         # twice.
         request = {
@@ -564,9 +574,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
 
     def _remember(self, entry: abc.Mapping[str, Any]) -> None:
         try:
-            self.data_set(
-                workflow_requests.log_key(), workflow_requests.write_log(entry)
-            )
+            self.data_set(*workflow_requests.write_log(entry))
         except exception.NotFound:
             LOG.info(
                 '%s has been deleted; a signal to it is not recorded', self
@@ -639,23 +647,3 @@ def _any_of(names: abc.Collection[str]) -> abc.Iterator[str]:
     for name in names:
         if ',' in name:
             yield f'eq:{name}'
-
-
-def _is_by_trigger(row: mistral_api.Row) -> bool:
-    """Say whether a cron or an event trigger has started an execution."""
-    cause = outcome.mapping(row.description).get('triggered_by')
-    return outcome.mapping(cause).get('type') in (
-        'cron_trigger',
-        'event_trigger',
-    )
-
-
-def _execution_id(mark: str) -> str:
-    """Return an ID for an execution that a resource starts.
-
-    It begins with the mark, so the resource recognises its executions without
-    a list of them: several engines may handle signals at the same time.
-    """
-    rest = f'{time.time_ns():016x}{secrets.token_hex(1)}'
-    # The digits for the version and the variant belong to all UUIDs.
-    return str(uuid.UUID(hex=f'{mark}8{rest[:3]}8{rest[3:]}'))

@@ -159,8 +159,10 @@ def outcome(
         if name not in details:
             continue
         # The config's author has asked for this value: it is not masked.
-        outputs[name] = details[name]
-        if output.get('error_output') and _has_value(details[name]):
+        value = outputs[name] = details[name]
+        if output.get('error_output') and (
+            value.strip() not in ('', '0') if isinstance(value, str) else value
+        ):
             shown = foreign.stored(name, _NAME)
             causes.append(f'error output "{shown}" has a value')
     if causes:
@@ -214,12 +216,6 @@ def _failed(status: int, stderr: object, secrets: abc.Iterable[str]) -> str:
     # Masked before it is cut, which might leave the half of a secret.
     last = masking.Mask(secrets).text(text.splitlines()[-1])
     return f'{reason}: {foreign.stored(last.strip(), _LAST_LINE)}'
-
-
-def _has_value(value: object) -> bool:
-    if isinstance(value, str):
-        return value.strip() not in ('', '0')
-    return bool(value)
 
 
 REPORT, CONFIG_ID = 'deploy_progress', 'deploy_config_id'

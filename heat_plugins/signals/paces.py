@@ -101,33 +101,27 @@ class PollPace:
             as servers that signal together slow it down for a moment.
         :param failed: whether the last one failed.
         """
-        slow = self._limits.after(self._clock() - self._quiet_since)
+        now = self._clock()
+        slow = self._limits.after(now - self._quiet_since)
         if cost:
             self._costs = [*self._costs[1 - _COSTS :], cost]
-        if failed or not self.is_likely:
+        # The seconds after a delivery in which signals arrive.
+        answer = statistics.median(self._usual or [_DELIVERY])
+        expected = (
+            min(max(_MARGIN * answer, _ARRIVAL), _DELIVERY)
+            if answer <= _DELIVERY
+            else 0.0
+        )
+        is_likely = (
+            now - self._arrived_at < _ARRIVAL
+            or now - self._delivered_at < expected
+        )
+        if failed or not is_likely:
             return slow
         usual = statistics.median(self._costs or [0.0])
         # From the begin of one poll to that of the next.
         period = max(self._limits.fast, LEAST, _SHARE * usual)
         return min(max(period - cost, usual), slow)
-
-    @property
-    def is_likely(self) -> bool:
-        """Whether a signal is likely to arrive soon."""
-        now = self._clock()
-        return (
-            now - self._arrived_at < _ARRIVAL
-            or now - self._delivered_at < self._expected()
-        )
-
-    def _expected(self) -> float:
-        """Return the seconds after a delivery in which signals arrive."""
-        if not self._usual:
-            return _DELIVERY
-        usual = statistics.median(self._usual)
-        if usual > _DELIVERY:
-            return 0.0
-        return min(max(_MARGIN * usual, _ARRIVAL), _DELIVERY)
 
 
 #: Waits for an event, for some seconds at most.
@@ -142,7 +136,7 @@ class Sleepers:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._events: set[threading.Event] = set()
         self._leader: threading.Event | None = None
 
@@ -160,13 +154,10 @@ class Sleepers:
             self._events.discard(woken)
             if self._leader is woken:
                 self._leader = next(iter(self._events), None)
-                self._wake_leader()
+                self.wake_leader()
 
     def wake_leader(self) -> None:
         """Wake the thread that polls, as it must poll sooner."""
         with self._lock:
-            self._wake_leader()
-
-    def _wake_leader(self) -> None:
-        if self._leader is not None:
-            self._leader.set()
+            if self._leader is not None:
+                self._leader.set()

@@ -189,8 +189,21 @@ class RunRows:
         ]
         try:
             with _writing() as session:
-                if tick is not None:
-                    _record_tick(session, tick)
+                if (
+                    tick is not None
+                    and not session.execute(
+                        resources.replacing_datum(
+                            tick.resource,
+                            schedule_rows.KEY,
+                            tick.before,
+                            tick.after,
+                        ),
+                        execution_options={'synchronize_session': False},
+                    ).rowcount
+                ):
+                    raise run_store.Stale(
+                        f'Another process has changed schedule {tick.schedule}'
+                    )
                 session.execute(
                     sqlalchemy.insert(run_tables.RUN).values(
                         id=run.id,
@@ -550,8 +563,22 @@ class RunRows:
                     _Run.ended_at.is_not(None),
                 )
             )
-            if deleted.rowcount:
-                _delete_targets(session, surplus.run_id)
+            if not deleted.rowcount:
+                return
+            is_its = _Target.run_id == surplus.run_id
+            last = session.execute(
+                sqlalchemy.select(sqlalchemy.func.max(_Target.number)).where(
+                    is_its
+                )
+            ).scalar()
+            for first in range(0, (last or 0) + 1, _BATCH):
+                session.execute(
+                    sqlalchemy.delete(run_tables.TARGET).where(
+                        is_its,
+                        _Target.number >= first,
+                        _Target.number < first + _BATCH,
+                    )
+                )
 
     @_in_database
     def most_kept(self, most: int) -> dict[str, int]:
@@ -753,21 +780,6 @@ def _order(row: Any) -> tuple[run_records.RunOrder, str]:
 
 
 # Creating
-
-
-def _record_tick(session: Any, tick: run_store.Tick) -> None:
-    """Write the record of a schedule as its run is created.
-
-    :raises run_store.Stale: another process has changed it.
-    """
-    recording = resources.replacing_datum(
-        tick.resource, schedule_rows.KEY, tick.before, tick.after
-    )
-    options = {'synchronize_session': False}
-    if not session.execute(recording, execution_options=options).rowcount:
-        raise run_store.Stale(
-            f'Another process has changed schedule {tick.schedule}'
-        )
 
 
 def _check_room(session: Any, project_id: str) -> None:
@@ -1053,16 +1065,3 @@ def _settling(attempt: run_records.Attempt) -> sqlalchemy.Update:
             outputs=attempt.outputs,
         ),
     )
-
-
-def _delete_targets(session: Any, run_id: str) -> None:
-    query = sqlalchemy.select(sqlalchemy.func.max(_Target.number))
-    last = session.execute(query.where(_Target.run_id == run_id)).scalar()
-    for first in range(0, (last or 0) + 1, _BATCH):
-        session.execute(
-            sqlalchemy.delete(run_tables.TARGET).where(
-                _Target.run_id == run_id,
-                _Target.number >= first,
-                _Target.number < first + _BATCH,
-            )
-        )

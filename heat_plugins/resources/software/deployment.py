@@ -13,10 +13,12 @@ from typing import Any
 import uuid
 
 from heat.common import exception
+from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import resource
 from heat.objects import resource as resource_objects
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
@@ -346,7 +348,14 @@ class DeploymentMixin(server_bound.ServerBound):
         if run_room.room().cannot_be_result(details, declared) or (
             is_resting and run_room.room().looks_like_one(details)
         ):
-            raise bases.refused(self, bases.ambiguous())
+            ambiguous = errors.Refused(
+                _(
+                    'the signal must be exactly {"trigger": "<action>", '
+                    '"input_values": {…}} or {"run": {…}}, and the config '
+                    'must not have an output of that name'
+                )
+            )
+            raise bases.refused(self, ambiguous)
         try:
             return histories.SignalHandler(self, signaller).take(details, row)
         except deliveries.ActionFailed as exc:

@@ -65,7 +65,16 @@ class GroupMixin(_Group):
         # template has of them. Whether that is ours or Heat's own class, it
         # must not find more in there than members.
         taken = {_FIRST, _LAST}.intersection(members)
-        if members and not taken and self._may_go_together():
+        env, files = self.stack.env, self.stack.t.files
+        if (
+            members
+            and not taken
+            and issubclass(env.get_class(_VALUE, files=files), value.Value)
+            and not any(
+                self.update_policy.get(each)
+                for each in (self.BATCH_CREATE, self.ROLLING_UPDATE)
+            )
+        ):
             for member in members.values():
                 member[template.RES_DEPENDS_ON] = [_FIRST]
             for name, needs in ((_FIRST, []), (_LAST, list(members))):
@@ -98,16 +107,6 @@ class GroupMixin(_Group):
     def _name_skiplist(self) -> set[str]:
         """Return the names in the stack of the members that are no member."""
         return {_FIRST, _LAST}.difference(self.properties[self.SERVERS])
-
-    def _may_go_together(self) -> bool:
-        """Say whether there are no batches, and values are Heat's own."""
-        env, files = self.stack.env, self.stack.t.files
-        return issubclass(
-            env.get_class(_VALUE, files=files), value.Value
-        ) and not any(
-            self.update_policy.get(each)
-            for each in (self.BATCH_CREATE, self.ROLLING_UPDATE)
-        )
 
     def get_resource_def(self, include_all: bool = False) -> Any:
         """Return the properties of a member; those that are set.

@@ -59,18 +59,6 @@ def _with(
     return _Schema(arguments.pop('data_type', schema.type), **arguments)
 
 
-def _any(schema: heat_types.Schema, /, addition: str) -> heat_types.Schema:
-    """Allow other forms of a value as well as the one that Heat knows."""
-    # The check of the definition covers its constraints.
-    return _with(
-        schema,
-        data_type=_Schema.ANY,
-        description=f'{schema.description} {addition}',
-        schema=None,
-        constraints=[],
-    )
-
-
 _CLAUSE = _(
     'A task, a list of tasks and conditions, or a map with "publish" and '
     '"next".'
@@ -136,7 +124,17 @@ def _widened(
     schemas: abc.Mapping[str, heat_types.Schema],
 ) -> dict[str, heat_types.Schema]:
     return {
-        name: _any(schema, _WIDER[name]) if name in _WIDER else schema
+        # The check of the definition covers the constraints of those that
+        # have other forms as well as the one that Heat knows.
+        name: _with(
+            schema,
+            data_type=_Schema.ANY,
+            description=f'{schema.description} {_WIDER[name]}',
+            schema=None,
+            constraints=[],
+        )
+        if name in _WIDER
+        else schema
         for name, schema in schemas.items()
     }
 
