@@ -69,7 +69,6 @@ class OneTest(OutputCase):
         _, shown = self.output('--whole')
         assert shown['deploy_stdout'] == LONG
 
-
     def test_one_that_is_a_time_stays_as_it_is(self):
         self.answered(deploy_stdout='2026-11-20T22:00:00Z')
         self.ended()
