@@ -281,7 +281,7 @@ def is_given(
 def refreshed(
     given: heat_values.DerivedConfig, draft: heat_values.DerivedConfig
 ) -> heat_values.DerivedConfig:
-    """Derive a server's config anew, with its present signalling."""
+    """Derive a server's config again, with its present signalling."""
     signalling = [
         each for each in given.inputs if each['name'] in _OF_ONE_DELIVERY
     ]

@@ -490,7 +490,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         schedule_rows.wake(self.id)
 
     def handle_adopt(self, resource_data: object = None) -> None:
-        """Create the schedule anew: records of another cloud do not apply."""
+        """Create the schedule again: records of another cloud do not apply."""
         self.handle_create()
 
     def handle_update(

@@ -72,7 +72,7 @@ class Account:
     def take(
         self, events: abc.Iterable[abc.Mapping[str, Any]], now: float
     ) -> None:
-        """Add the next events of ansible-runner, and the duration so far."""
+        """Add the next events of ansible-runner and the elapsed time."""
         for event in events:
             data = event.get('event_data') or {}
             self.say(str(event.get('stdout') or ''))

@@ -190,7 +190,7 @@ class StackFollower:
         begins = event.status.endswith('_IN_PROGRESS')
         if event.of_stack:
             if begins and event.physical_id == self._stack_id:
-                # The events so far belong to another action.
+                # The events read until now belong to another action.
                 self._done.clear()
                 self._failures.clear()
             return
