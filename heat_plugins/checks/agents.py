@@ -110,8 +110,8 @@ def check_transport(
     """Check heat.conf and the cloud for the needs of one transport.
 
     :param session: of a user of the cloud; None checks only heat.conf.
-    :param name: of a transport of signals, but TEMP_URL_POLL: that has a check
-        of its own, which uses a URL.
+    :param name: the transport; TEMP_URL_POLL has a check of its own, which
+        uses a URL.
     """
     needed = _SERVICES[name]
     if needed.users:

@@ -242,6 +242,7 @@ class Rollout:
             raise deliveries.ActionFailed(str(exc)) from exc
 
     def _try_to_deliver(self, batch: _Batch) -> None:
+        """Give a batch's servers their configs, and wait for the answers."""
         tasks = self._as_stored(batch)
         derived = list(zip(self._fleet.derive(tasks), tasks, strict=True))
         made = [
@@ -250,7 +251,7 @@ class Rollout:
             if isinstance(each, deliveries.Delivery)
         ]
         new = [each for task, each in made if task.delivers]
-        # What they still run of an action before is of no use.
+        # Servers stop the scripts that this delivery replaces.
         stop(
             self._fleet,
             (
@@ -264,7 +265,7 @@ class Rollout:
         batch.config_ids |= {each.config_id for each in new}
         if new:
             self._fleet.write(new)
-        # An engine that has died may have written and not told it.
+        # A dead engine may have written rows without telling the servers.
         self._fleet.push([each for _, each in made])
         for each, task in derived:
             if isinstance(each, fleets.Refusal):

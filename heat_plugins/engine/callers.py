@@ -77,7 +77,7 @@ def may_not_update(stack: heat_types.Stack) -> bool:
     """Say whether the user of a request certainly may not update the stack.
 
     In doubt, such as without a user's request, the answer is False: an update
-    that heat-engine resumes must see what it saw before.
+    that heat-engine resumes has no request, and must get the same answer.
     """
     context = _request(stack)
     # heat-engine sends stored credentials, with a trust, to other engines.

@@ -141,7 +141,7 @@ class Records:
             return None
 
     def load(self, kind: type[_Kind], name: str) -> _Kind | None:
-        """Return a record of a dataclass, or None; see `find`."""
+        """Return a record as a dataclass; None if absent or unreadable."""
         try:
             return stored.read(kind, self.find(name))
         except ValueError:

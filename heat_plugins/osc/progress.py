@@ -120,13 +120,13 @@ class Display:
             self._task.start_time = self._bar.get_time() - age
 
     def _keep_up(self) -> None:
-        """Let the line appear, or print one from time to time."""
+        """Show a progress bar after a delay, or print lines at intervals."""
         if self.live:
             if not self._over.wait(self.delay):
                 with self._bar:
                     self._over.wait()
             return
-        # The reader of the output may be gone; the command is not.
+        # A closed output does not end the command.
         with contextlib.suppress(OSError, ValueError):
             while not self._over.wait(self.interval):
                 counted = self._task.fields['counted']

@@ -297,7 +297,7 @@ class Claims:
                 )
 
     def summaries(self) -> list[plans.Summary]:
-        """Return the plans that have names, by name."""
+        """Return a summary of each claimed plan name, sorted by name."""
         summaries = [
             plans.Summary(
                 name=record.name,

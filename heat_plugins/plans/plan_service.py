@@ -179,7 +179,7 @@ class Plans:
     # Looking
 
     def summaries(self) -> list[plans.Summary]:
-        """Return the plans by name, with their states."""
+        """Return a summary of each plan with its state, sorted by name."""
         summaries = self._claims.summaries()
         states = self._pool.each(
             lambda name: self._container(name).state(),

@@ -308,7 +308,7 @@ def _ended(run: _Record, now: float) -> _Record:
     """Return a run with its end: phase, reason and time."""
     is_cut_off = run.control.stopped is _Stop.CUT_OFF
     if is_cut_off and not run.count(None):
-        # What was starting at that time had been delivered.
+        # The cut-off stopped no target: all had been delivered before it.
         run = run.changed(stopped=None)
     total = sum(attempt.counts for attempt in run.attempts)
     failed, pending = len(run.failures), run.count(None)

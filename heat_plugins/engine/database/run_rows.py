@@ -503,6 +503,7 @@ class RunRows:
 
     @_in_database
     def awaiting(self, signature: str) -> run_store.Awaiting | None:
+        """Return the target whose signal URL has a signature, if any."""
         query = (
             sqlalchemy.select(
                 run_tables.RUN,

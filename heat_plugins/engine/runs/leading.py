@@ -415,9 +415,10 @@ class Leader:
         before: run_store.StoredRun,
         decision: stepping.Decision,
     ) -> None:
+        """Store what a step decided, and note which servers must be told."""
         members = before.run.order.members
         rows = [str(before.run.attempts[n].row_id) for n in decision.taken]
-        # Also if the step has no answer.
+        # Before the step: the database may store it and not answer.
         led.untold |= {members[n].server_id for n in decision.taken}
         led.stored = self._store.step(
             before,
@@ -426,7 +427,7 @@ class Leader:
             given=decision.given,
             taken=rows,
         )
-        # Scripts may be long.
+        # Scripts may be long, and are in the database.
         led.fresh |= {
             n: dataclasses.replace(
                 each, draft=dataclasses.replace(each.draft, config=None)

@@ -563,7 +563,7 @@ class RunServers:
         return self.stacks.get((project_id, stack_id))
 
     def room(self, project_id: str) -> float:
-        """Return how many targets more may have something."""
+        """Return how many more deployments a project may have in Heat."""
         with deployment_rows.guarded(everything=True):
             return in_process.room(project_context(project_id))
 

@@ -143,6 +143,7 @@ class _Stack:
 
     @functools.cached_property
     def _selected_from(self) -> stack_reading.ProjectStacks:
+        """The stacks that the schedule's stored credentials can read."""
         try:
             # It asks Keystone for a token.
             context = heat_types.in_project(

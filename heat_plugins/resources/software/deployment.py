@@ -52,7 +52,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
     @property
     def _row(self) -> heat_values.DeploymentRow | None:
-        """The last row of the server; None before the first delivery."""
+        """The deployment's newest row; None before the first delivery."""
         return histories.row(self)
 
     def _fleet(self) -> server_fleets.ServerFleet:
