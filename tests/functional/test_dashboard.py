@@ -325,7 +325,72 @@ def test_what_changed_after_the_preview_is_previewed_again(
     user.page.click('text=Start on 3 targets')
     user.page.wait_for_selector('text=nothing was started')
     assert user.page.is_visible('text=Start on 1 target')
+    # Unchanged, it is previewed again all the same.
+    with user.page.expect_navigation(wait_until='networkidle'):
+        user.page.click('button:text("Preview")')
+    assert user.page.is_visible('text=Start on 1 target')
+    assert not user.page.get_by_text('nothing was started').count()
+    user.page.fill('#id_max_concurrent', 'lots')
+    with user.page.expect_navigation(wait_until='networkidle'):
+        user.page.click('button:text("Preview")')
+    wrong = user.page.locator('.has-error')
+    assert 'At a time, at most' in wrong.inner_text()
     assert len([*running.client(horizon).list()]) == before
+
+
+def test_log_has_no_inputs_of_a_run(
+    user: Browser, horizon: base.Cloud, shop: base.Stack, gate: pathlib.Path
+) -> None:
+    gate.touch()
+    user.open('/project/runs/start/form?stack=shop')
+    user.page.get_by_label('db_password').fill('correct horse')
+    user.page.click('text=Preview')
+    user.page.click('text=/Start on . target/')
+    user.await_state('complete')
+    log = (horizon.path / 'logs/dashboard.log').read_text()
+    assert '"run_id"' in log
+    assert 'correct horse' not in log
+
+
+def test_page_that_is_out_of_date_says_so(
+    user: Browser, horizon: base.Cloud, shop: base.Stack, gate: pathlib.Path
+) -> None:
+    gate.touch()
+    user.start()
+    user.await_state('complete')
+    run_id = user.page.url.split('/')[-2]
+    user.open('/project/runs/')
+    running.client(horizon).delete(run_id)
+    user.ask('Delete Run')
+    user.page.wait_for_selector(f'text=Heat has no run {run_id}')
+
+
+def test_rows_wait_for_a_heat_that_does_not_answer(
+    user: Browser, horizon: base.Cloud, shop: base.Stack, gate: pathlib.Path
+) -> None:
+    path = user.start()
+    assert user.open(f'{path}?first={"9" * 5000}').ok
+    user.open(f'{path}0/cancel')
+    assert user.page.is_visible('h1:text("Cancel Target")')
+    user.open(path)
+    horizon.stop('heat')
+    try:
+        user.await_state('unknown')
+        user.page.locator('#targets').get_by_text(
+            'Cannot reach'
+        ).first.wait_for()
+    finally:
+        horizon.start('heat')
+    gate.touch()
+    user.await_state('complete')
+
+
+def test_menu_of_a_row_is_not_cut_off(user: Browser, shop: base.Stack) -> None:
+    user.open('/project/schedules/')
+    user.page.click('#schedules .dropdown-toggle')
+    box = user.page.locator('.scrolled-table').bounding_box()
+    menu = user.page.locator('#schedules .dropdown-menu').bounding_box()
+    assert menu['y'] + menu['height'] <= box['y'] + box['height']
 
 
 def test_schedule_is_paused_with_a_note(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables of both panels share."""
+"""What the tables and pages of both panels share."""
 
 import sys
 
+from django import shortcuts
 from django.utils.translation import gettext_lazy as _
 from horizon import exceptions
 from horizon import messages
@@ -10,6 +11,25 @@ from horizon import tables
 
 from heat_plugins import errors
 from heat_plugins import foreign
+
+#: Of columns that small screens have no room for.
+WIDE = ('hidden-xs',)
+
+
+class ErrorsOnIndex:
+    """A page that shows an error on the list of its panel.
+
+    :cvar index: the address of that.
+    """
+
+    index = None
+
+    def dispatch(self, request, *args, **kwargs):
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except errors.Error as exc:
+            messages.error(request, foreign.line(exc))
+            return shortcuts.redirect(self.index)
 
 
 class Request(tables.BatchAction):

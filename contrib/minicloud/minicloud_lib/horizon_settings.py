@@ -45,9 +45,13 @@ HORIZON_CONFIG['user_home'] = '/project/stacks/'
 STATIC_ROOT = str(pathlib.Path(sys.prefix) / 'static')
 COMPRESS_OFFLINE = True
 
+# Who did what, without the secrets of the forms.
+OPERATION_LOG_ENABLED = True
+
 LOGGING = {
     'version': 1,
     'disable_existing_loggers': False,
     'handlers': {'console': {'class': 'logging.StreamHandler'}},
     'root': {'handlers': ['console'], 'level': 'WARNING'},
+    'loggers': {'horizon.operation_log': {'level': 'INFO'}},
 }

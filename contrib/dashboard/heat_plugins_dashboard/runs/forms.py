@@ -139,7 +139,8 @@ class StartForm(forms.Form):
         label=_('Failures to allow'),
         required=False,
         help_text=_(
-            'A number or a percentage; after more, nothing else starts'
+            'A number or a percentage; after more, nothing else starts; '
+            '0 if empty'
         ),
     )
     canary = forms.IntegerField(
@@ -155,16 +156,22 @@ class StartForm(forms.Form):
         label=_('Seconds between two batches'), required=False, min_value=0
     )
     timeout = forms.IntegerField(
-        label=_('Seconds for each target'), required=False, min_value=1
+        label=_('Seconds for each target'),
+        required=False,
+        min_value=1,
+        help_text=_('As its deployment says if empty'),
     )
     deadline = forms.IntegerField(
-        label=_('Seconds for the whole run'), required=False, min_value=1
+        label=_('Seconds for the whole run'),
+        required=False,
+        min_value=1,
+        help_text=_('No limit if empty'),
     )
 
     def __init__(self, offers, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.fields['run_id'].initial = uuid.uuid4()
-        # A name may hold what an attribute cannot, so fields bear numbers.
+        # A name may hold what an attribute cannot, so choices bear numbers.
         self._actions = sorted(
             {
                 name
@@ -265,10 +272,11 @@ class StartForm(forms.Form):
             for name in run_records.LIMIT_NAMES
             if (value := given.get(name))
         }
-        try:
-            run_records.RunLimits.asked(limits)
-        except errors.Refused as exc:
-            raise forms.ValidationError(foreign.line(exc)) from exc
+        for name, value in limits.items():
+            try:
+                run_records.RunLimits.asked({name: value})
+            except errors.Refused as exc:
+                self.add_error(name, foreign.line(exc))
         if given.get('approve_after_canary') and not given.get('canary'):
             self.add_error('canary', _('An approval needs canaries'))
         return {**given, 'limits': limits}

@@ -9,6 +9,7 @@ from horizon import tables
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.clients import runs
 from heat_plugins.runs import run_records
 from heat_plugins.runs import summary
 from heat_plugins_dashboard import cloud
@@ -17,7 +18,10 @@ from heat_plugins_dashboard import tables as shared
 _Phase = run_records.Phase
 _State = run_records.State
 
-#: Of runs and of targets: True is good, False is bad, None may change.
+# Of a row of which Heat cannot say more now; it is polled again.
+_UNKNOWN = 'unknown'
+
+#: Of runs and of targets: True is good, False is bad, any other may change.
 STATES = (
     (_Phase.COMPLETE.value, True),
     (_Phase.FAILED.value, False),
@@ -121,10 +125,6 @@ class DeleteRun(RunRequest):
         return super().get_success_url(request)
 
 
-#: Of columns that small screens have no room for.
-WIDE = ('hidden-xs',)
-
-
 class RunRow(tables.Row):
     ajax = True
 
@@ -134,6 +134,14 @@ class RunRow(tables.Row):
         except errors.NotFound as exc:
             # Takes the row out of the table.
             raise http.Http404 from exc
+        except errors.Error as exc:
+            return runs.Run(
+                id=obj_id,
+                action='',
+                state=_UNKNOWN,
+                reason=str(exc),
+                created_at='',
+            )
 
 
 def progress(run):
@@ -166,27 +174,31 @@ class RunsTable(tables.DataTable):
     stacks = tables.Column(
         lambda run: foreign.line(', '.join(run.stacks)),
         verbose_name=_('Stacks'),
-        classes=WIDE,
+        classes=shared.WIDE,
     )
     who = tables.Column(
         lambda run: foreign.line(run.created_by),
         verbose_name=_('Started by'),
-        classes=WIDE,
+        classes=shared.WIDE,
     )
     created = tables.Column(
         lambda run: cloud.local(run.created_at),
         verbose_name=_('Started'),
-        classes=WIDE,
+        classes=shared.WIDE,
     )
     duration = tables.Column(
         lambda run: summary.spell(run.duration),
         verbose_name=_('Duration'),
-        classes=WIDE,
+        classes=shared.WIDE,
     )
 
     class Meta:
         name = 'runs'
         verbose_name = _('Runs')
+        no_data_message = _(
+            'No runs to display. A run executes an action of your stacks, '
+            'such as a backup, on their servers.'
+        )
         pagination_param = 'after'
         status_columns = ('state',)
         row_class = RunRow
@@ -217,8 +229,16 @@ class RunsTable(tables.DataTable):
         return query.urlencode()
 
 
+def _reason_of_run(run):
+    likely = cloud.local(run.estimated_end)
+    parts = [run.reason, likely and f'likely to end at {likely}']
+    return foreign.line('; '.join(filter(None, parts)))
+
+
 class RunTable(RunsTable):
-    """The same for one run."""
+    """The same with reasons, for the pages of a run and of a schedule."""
+
+    reason = tables.Column(_reason_of_run, verbose_name=_('Reason'))
 
     class Meta(RunsTable.Meta):
         footer = False
@@ -241,7 +261,19 @@ class TargetRow(tables.Row):
     ajax = True
 
     def get_data(self, request, obj_id):
-        return cloud.runs(request).target(self.table.run_id, int(obj_id))
+        try:
+            return cloud.runs(request).target(self.table.run_id, int(obj_id))
+        except errors.NotFound as exc:
+            raise http.Http404 from exc
+        except errors.Error as exc:
+            return runs.Target(
+                number=int(obj_id),
+                stack='',
+                resource=f'#{obj_id}',
+                server='',
+                state=_UNKNOWN,
+                reason=str(exc),
+            )
 
 
 def _reason(target):
@@ -261,12 +293,12 @@ class TargetsTable(tables.DataTable):
     stack = tables.Column(
         lambda target: foreign.line(target.stack),
         verbose_name=_('Stack'),
-        classes=WIDE,
+        classes=shared.WIDE,
     )
     resource = tables.Column(
         lambda target: foreign.line(target.resource),
         verbose_name=_('Resource'),
-        classes=WIDE,
+        classes=shared.WIDE,
     )
     state = tables.Column(
         'state', verbose_name=_('State'), status=True, status_choices=STATES
@@ -274,12 +306,12 @@ class TargetsTable(tables.DataTable):
     started = tables.Column(
         lambda target: cloud.local(target.started_at),
         verbose_name=_('Started'),
-        classes=WIDE,
+        classes=shared.WIDE,
     )
     duration = tables.Column(
         lambda target: summary.spell(target.duration),
         verbose_name=_('Duration'),
-        classes=WIDE,
+        classes=shared.WIDE,
     )
     reason = tables.Column(_reason, verbose_name=_('Reason'))
 

@@ -10,6 +10,8 @@ import zipfile
 from django import http
 from django import shortcuts
 from django import urls
+from django.utils import functional
+from django.utils import http as url_text
 from django.utils.translation import gettext_lazy as _
 from horizon import forms as horizon_forms
 from horizon import messages
@@ -25,6 +27,7 @@ from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_store
 from heat_plugins.runs import summary
 from heat_plugins_dashboard import cloud
+from heat_plugins_dashboard import tables as shared
 from heat_plugins_dashboard.runs import forms
 from heat_plugins_dashboard.runs import tables as run_tables
 
@@ -38,13 +41,11 @@ _ASKED = 20
 _INDEX = urls.reverse_lazy('horizon:project:runs:index')
 
 
-def _unavailable(request, exc):
-    """Go back to the list, and say why."""
-    messages.error(request, foreign.line(exc))
-    return shortcuts.redirect(_INDEX)
+class _Page(shared.ErrorsOnIndex):
+    index = _INDEX
 
 
-class IndexView(tables.DataTableView):
+class IndexView(_Page, tables.DataTableView):
     """The list of runs, the newest first."""
 
     table_class = run_tables.RunsTable
@@ -77,19 +78,17 @@ class IndexView(tables.DataTableView):
         return context
 
 
-class DetailView(tables.MultiTableView):
+class DetailView(_Page, tables.MultiTableView):
     """A run with its targets."""
 
     table_classes = (run_tables.RunTable, run_tables.TargetsTable)
     template_name = 'heat_plugins_dashboard/run.html'
     _more = False
 
-    def dispatch(self, request, *args, **kwargs):
-        try:
-            self.run = cloud.runs(request).show(str(kwargs['run']))
-            return super().dispatch(request, *args, **kwargs)
-        except errors.Error as exc:
-            return _unavailable(request, exc)
+    @functional.cached_property
+    def run(self):
+        # An update of a row does without it.
+        return cloud.runs(self.request).show(str(self.kwargs['run']))
 
     def get_runs_data(self):
         return [self.run]
@@ -97,9 +96,9 @@ class DetailView(tables.MultiTableView):
     def get_targets_data(self):
         first = self.request.GET.get('first', '0')
         found = cloud.runs(self.request).targets(
-            self.run.id,
+            str(self.kwargs['run']),
             state=self.request.GET.getlist('state'),
-            first=int(first) if first.isdecimal() else 0,
+            first=int(first) if re.fullmatch('[0-9]{1,9}', first) else 0,
             limit=_SHOWN + 1,
         )
         listed = [*itertools.islice(found, _SHOWN + 1)]
@@ -123,9 +122,12 @@ class DetailView(tables.MultiTableView):
             'page_title': table.get_object_display(run),
             'created': cloud.local(run.created_at),
             'ended': cloud.local(run.ended_at),
-            'likely': cloud.local(run.estimated_end),
             'limits': _limits(run.limits),
-            'states': overview.COUNTED,
+            'states': [
+                each
+                for each in overview.COUNTED
+                if each in run.counts or not run.ended
+            ],
             'failures': [
                 foreign.line(each)
                 for each in wording.lines(
@@ -143,22 +145,16 @@ class DetailView(tables.MultiTableView):
 
 def _limits(limits):
     return ', '.join(
-        f'{name.replace("_", " ")}: {value}'
+        f'{name.replace("_", " ")}: {"yes" if value is True else value}'
         for name, value in limits.items()
         if value not in (None, False, 0, 'skip')
     )
 
 
-class TargetView(views.HorizonTemplateView):
+class TargetView(_Page, views.HorizonTemplateView):
     """A target of a run, with its outputs."""
 
     template_name = 'heat_plugins_dashboard/target.html'
-
-    def get(self, request, *args, **kwargs):
-        try:
-            return super().get(request, *args, **kwargs)
-        except errors.Error as exc:
-            return _unavailable(request, exc)
 
     def get_context_data(self, **kwargs):
         context = super().get_context_data(**kwargs)
@@ -189,31 +185,42 @@ class CancelForm(horizon_forms.SelfHandlingForm):
 
     def handle(self, request, data):
         run_id, number = self.initial['place']
-        try:
-            cloud.runs(request).cancel(run_id, number)
-        except errors.Error as exc:
-            messages.error(request, foreign.line(exc))
+        # Any error is one of the page.
+        cloud.runs(request).cancel(run_id, number)
+        named = self.initial['named']
+        messages.success(request, foreign.line(f'Cancelled: {named}'))
         return True
 
 
-class CancelView(horizon_forms.ModalFormView):
+class CancelView(_Page, horizon_forms.ModalFormView):
     """Asks whether to cancel."""
 
     form_class = CancelForm
     template_name = 'heat_plugins_dashboard/cancel.html'
     ajax_template_name = 'heat_plugins_dashboard/_cancel.html'
-    page_title = modal_header = submit_label = _('Cancel Run')
     cancel_label = _('Back')
 
     def dispatch(self, request, *args, **kwargs):
         cloud.require(request, cloud.CHANGE_RUNS)
         self.submit_url = request.path
-        self.cancel_url = run_tables.detail_url(kwargs['run'])
-        self.success_url = self.cancel_url
+        self.success_url = run_tables.detail_url(kwargs['run'])
         return super().dispatch(request, *args, **kwargs)
 
     def get_initial(self):
-        return {'place': (str(self.kwargs['run']), self.kwargs.get('number'))}
+        run_id, number = str(self.kwargs['run']), self.kwargs.get('number')
+        client = cloud.runs(self.request)
+        run, named = client.show(run_id), _('Cancel Run')
+        called = f'{run.action} {run_id[:8]}'
+        if number is not None:
+            named = _('Cancel Target')
+            called = f'{client.target(run_id, number).fault.name}, {called}'
+        self.page_title = self.modal_header = self.submit_label = named
+        return {'place': (run_id, number), 'named': called}
+
+    def get_context_data(self, **kwargs):
+        context = super().get_context_data(**kwargs)
+        context['named'] = foreign.line(context['form'].initial['named'])
+        return context
 
 
 def _outputs(outputs, cut):
@@ -235,10 +242,10 @@ def _text(value):
 
 def outputs(request, run):
     """Return all outputs of a run, long ones whole where they are kept."""
-    client, store = cloud.runs(request), cloud.store(request)
     # Its last reference closes it, and the file is gone.
     file = tempfile.TemporaryFile()  # noqa: SIM115
     try:
+        client, store = cloud.runs(request), cloud.store(request)
         with zipfile.ZipFile(file, 'w', zipfile.ZIP_DEFLATED) as archive:
             for target in client.targets(str(run), outputs=True):
                 for name, value in _whole(store, str(run), target).items():
@@ -247,7 +254,8 @@ def outputs(request, run):
                     if value not in (None, ''):
                         archive.writestr(path, _text(value))
     except errors.Error as exc:
-        return _unavailable(request, exc)
+        messages.error(request, foreign.line(exc))
+        return shortcuts.redirect(run_tables.detail_url(run))
     file.seek(0)
     return http.FileResponse(
         file, as_attachment=True, filename=f'run-{str(run)[:8]}.zip'
@@ -270,7 +278,7 @@ def _file_name(text):
     return re.sub(r'[^\w.-]|^\.+', '_', text)[:200] or '_'
 
 
-class ChooseView(views.HorizonTemplateView):
+class ChooseView(_Page, views.HorizonTemplateView):
     """The first page of a start: the stacks."""
 
     template_name = 'heat_plugins_dashboard/choose.html'
@@ -278,10 +286,7 @@ class ChooseView(views.HorizonTemplateView):
 
     def get(self, request, *args, **kwargs):
         cloud.require(request, cloud.CHANGE_RUNS)
-        try:
-            names = cloud.heat(request).stack_names()
-        except errors.Error as exc:
-            return _unavailable(request, exc)
+        names = cloud.heat(request).stack_names()
         self.form = forms.ChooseForm(names, request.GET or None)
         if self.form.is_bound and self.form.is_valid():
             url = urls.reverse('horizon:project:runs:start')
@@ -292,7 +297,7 @@ class ChooseView(views.HorizonTemplateView):
         return {**super().get_context_data(**kwargs), 'form': self.form}
 
 
-class StartView(views.HorizonFormView):
+class StartView(_Page, views.HorizonFormView):
     """The second page of a start: the action, its inputs and limits.
 
     Its first answer is a preview. What was previewed starts if it is sent
@@ -311,12 +316,14 @@ class StartView(views.HorizonFormView):
         self.tags = [*filter(None, request.GET.getlist('tag'))]
         if not (self.stacks or self.tags):
             return shortcuts.redirect('horizon:project:runs:choose')
+        chosen = {'stack': self.stacks, 'tag': self.tags}
+        self.chosen = url_text.urlencode(chosen, doseq=True)
         self.client = cloud.runs(request)
+        self.is_preview = 'preview' in request.GET
         try:
-            self.offers = [*self._offers()]
-        except errors.Error as exc:
-            return _unavailable(request, exc)
-        return super().dispatch(request, *args, **kwargs)
+            return super().dispatch(request, *args, **kwargs)
+        finally:
+            request.POST = _masked(request.POST)
 
     def _offers(self):
         tagged = [
@@ -328,14 +335,18 @@ class StartView(views.HorizonFormView):
             yield from self.client.actions(stack)
 
     def get_form_kwargs(self):
-        return {**super().get_form_kwargs(), 'offers': self.offers}
+        return {**super().get_form_kwargs(), 'offers': [*self._offers()]}
 
     def form_valid(self, form):
         given = form.cleaned_data
         order = {**form.order(), 'stacks': self.stacks, 'tags': self.tags}
         self.seen = forms.digest(order)
         try:
-            if given['seen'] != self.seen or not given['expected']:
+            if (
+                self.is_preview
+                or given['seen'] != self.seen
+                or not given['expected']
+            ):
                 self.selection = self.client.select(**order)
                 context = self.get_context_data(form=form)
                 return self.render_to_response(context)
@@ -359,11 +370,13 @@ class StartView(views.HorizonFormView):
             *self.stacks,
             *(f'all with the tag {tag}' for tag in self.tags),
         ]
+        context['chosen'] = self.chosen
         chosen = self.selection
         if chosen:
             context['selection'] = chosen
             context['seen'] = self.seen
-            context['has_changed'] = bool(self.request.POST.get('seen'))
+            sent = self.request.POST.get('seen')
+            context['has_changed'] = sent and not self.is_preview
             context['targets'] = [e for e in chosen.rows if e['is_target']]
             context['left_out'] = [
                 each for each in chosen.rows if not each['is_target']
@@ -371,3 +384,15 @@ class StartView(views.HorizonFormView):
             context['shown'] = _SHOWN
             context['needs_confirmation'] = chosen.targets > _CONFIRMED
         return context
+
+
+def _masked(sent):
+    """Return the fields of a form for Horizon's log of operations.
+
+    That log does not know which of these hold secrets.
+    """
+    shown = sent.copy()
+    for name in sent:
+        if name.startswith(('input', 'script', 'seen')):
+            shown[name] = '***'
+    return shown

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of schedules."""
 
+from django import http
 from django import urls
 from django.utils.translation import gettext_lazy as _
 from horizon import tables
 
+from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.runs import run_records
+from heat_plugins.runs.schedules import schedule_deciding
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins_dashboard import cloud
 from heat_plugins_dashboard import tables as shared
-from heat_plugins_dashboard.runs import tables as run_tables
+
+#: Of outcomes, as for runs; a schedule that has not run yet has none.
+_OUTCOMES = (
+    *((each.value, True) for each in run_records.Phase if each.ended),
+    (schedule_deciding.MISSED, True),
+    ('', True),
+)
 
 
 def place(schedule):
@@ -64,6 +74,27 @@ class Pause(tables.LinkAction):
         return link('pause', place(schedule))
 
 
+class ScheduleRow(tables.Row):
+    ajax = True
+
+    def get_data(self, request, obj_id):
+        try:
+            return self.table.get_object_by_id(obj_id)
+        except errors.NotFound as exc:
+            raise http.Http404 from exc
+        except errors.Error as exc:
+            stack, _slash, path = obj_id.partition('/')
+            row = dict.fromkeys(schedule_signals.KEYS)
+            row |= {'stack': stack, 'schedule': path, 'reason': str(exc)}
+            return {**row, 'last_outcome': 'unknown'}
+
+
+def _state(schedule):
+    if schedule['paused']:
+        return foreign.line(f'paused: {schedule["paused"]}')
+    return foreign.line(schedule['reason'] or 'active')
+
+
 class SchedulesTable(tables.DataTable):
     schedule = tables.Column(
         lambda each: foreign.line(each['schedule'] or '-'),
@@ -73,14 +104,15 @@ class SchedulesTable(tables.DataTable):
     stack = tables.Column(
         lambda each: foreign.line(each['stack']),
         verbose_name=_('Stack'),
-        classes=run_tables.WIDE,
+        classes=shared.WIDE,
     )
+    state = tables.Column(_state, verbose_name=_('State'))
     when = tables.Column(
         lambda each: foreign.line(
             f'{each["when"] or ""} {each["timezone"] or ""}'
         ),
         verbose_name=_('When'),
-        classes=run_tables.WIDE,
+        classes=shared.WIDE,
     )
     next = tables.Column(
         lambda each: cloud.local(each['next_at']), verbose_name=_('Next')
@@ -88,25 +120,29 @@ class SchedulesTable(tables.DataTable):
     last = tables.Column(
         lambda each: cloud.local(each['last_at']),
         verbose_name=_('Last'),
-        classes=run_tables.WIDE,
+        classes=shared.WIDE,
     )
     outcome = tables.Column(
         lambda each: foreign.line(each['last_outcome'] or ''),
         verbose_name=_('Outcome'),
+        status=True,
+        status_choices=_OUTCOMES,
     )
     missed = tables.Column(
         lambda each: each['missed'],
         verbose_name=_('Missed'),
-        classes=run_tables.WIDE,
-    )
-    paused = tables.Column(
-        lambda each: foreign.line(each['paused'] or each['reason'] or ''),
-        verbose_name=_('Paused, or reason'),
+        classes=shared.WIDE,
     )
 
     class Meta:
         name = 'schedules'
         verbose_name = _('Schedules')
+        no_data_message = _(
+            'No schedules to display. A resource OS::Heat::SoftwareSchedule '
+            'of a stack is one.'
+        )
+        status_columns = ('outcome',)
+        row_class = ScheduleRow
         multi_select = False
         row_actions = (RunNow, Pause, Resume)
 

@@ -4,8 +4,8 @@
 import datetime
 import time
 
-from django import shortcuts
 from django import urls
+from django.utils import functional
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from horizon import forms
@@ -17,16 +17,21 @@ from heat_plugins import foreign
 from heat_plugins.runs.schedules import schedule_signals
 from heat_plugins.timeline import schedule_week
 from heat_plugins_dashboard import cloud
+from heat_plugins_dashboard import tables as shared
 from heat_plugins_dashboard.runs import tables as run_tables
 from heat_plugins_dashboard.schedules import tables as schedule_tables
 
 _INDEX = urls.reverse_lazy('horizon:project:schedules:index')
 
-# Times that a page lists.
-_NEXT = 5
+# Times and runs that a page lists.
+_NEXT, _RUNS = 5, 100
 
 
-class IndexView(tables.DataTableView):
+class _Page(shared.ErrorsOnIndex):
+    index = _INDEX
+
+
+class IndexView(_Page, tables.DataTableView):
     """The schedules of all stacks of the project."""
 
     table_class = schedule_tables.SchedulesTable
@@ -43,48 +48,42 @@ class IndexView(tables.DataTableView):
             return []
 
 
-class DetailView(tables.MultiTableView):
+class DetailView(_Page, tables.MultiTableView):
     """A schedule: its next times, its runs, and the week around today."""
 
     table_classes = (schedule_tables.ScheduleTable, run_tables.RunTable)
     template_name = 'heat_plugins_dashboard/schedule.html'
 
-    def dispatch(self, request, *args, **kwargs):
-        place = kwargs['stack'], kwargs['schedule']
-        known, self.now = cloud.schedules(request), time.time()
-        try:
-            self.shown = known.show(*place)
-            self.times = known.times(*place)
-            begin, end = schedule_week.span(self.times, self.now)
-            self.ran = [
-                *cloud.runs(request).list(
-                    schedule=self.times.key, since=begin, until=end
-                )
-            ]
-        except errors.Error as exc:
-            messages.error(request, foreign.line(exc))
-            return shortcuts.redirect(_INDEX)
-        return super().dispatch(request, *args, **kwargs)
+    @functional.cached_property
+    def shown(self):
+        return cloud.schedules(self.request).show(*self.kwargs.values())
+
+    @functional.cached_property
+    def times(self):
+        return cloud.schedules(self.request).times(*self.kwargs.values())
+
+    @functional.cached_property
+    def ran(self):
+        self.now = time.time()
+        begin, end = schedule_week.span(self.times, self.now)
+        found = cloud.runs(self.request).list(
+            schedule=self.times.key, since=begin, until=end
+        )
+        return [*found]
 
     def get_schedules_data(self):
         return [self.shown]
 
     def get_runs_data(self):
-        return self.ran
+        return self.ran[:_RUNS]
 
     def get_context_data(self, **kwargs):
         context = super().get_context_data(**kwargs)
-        week = schedule_week.week(
-            kwargs['stack'],
-            kwargs['schedule'],
-            self.times,
-            self.ran,
-            self.now,
-        )
+        place = kwargs['stack'], kwargs['schedule']
+        ran, now = self.ran, self.now
+        week = schedule_week.week(*place, self.times, ran, now)
         context |= {
-            'page_title': foreign.line(
-                f'{kwargs["stack"]} {kwargs["schedule"]}'
-            ),
+            'page_title': foreign.line(' '.join(place)),
             'schedule': self.shown,
             'week': cloud.picture(week),
             'notes': week.notes,
@@ -93,7 +92,7 @@ class DetailView(tables.MultiTableView):
                     _spelt(tick.time, self.times.zone),
                     _spelt(tick.time, timezone.get_current_timezone()),
                 )
-                for tick in self.times.next(_NEXT, self.now)
+                for tick in self.times.next(_NEXT, now)
             ],
         }
         return context
@@ -125,7 +124,7 @@ class PauseForm(forms.SelfHandlingForm):
         return True
 
 
-class PauseView(forms.ModalFormView):
+class PauseView(_Page, forms.ModalFormView):
     """The form to pause a schedule."""
 
     form_class = PauseForm
@@ -133,12 +132,11 @@ class PauseView(forms.ModalFormView):
     ajax_template_name = 'heat_plugins_dashboard/_pause.html'
     page_title = modal_header = _('Pause Schedule')
     submit_label = _('Pause')
-    success_url = _INDEX
 
     def dispatch(self, request, *args, **kwargs):
         cloud.require(request, cloud.CHANGE_SCHEDULES)
         self.submit_url = request.path
-        self.cancel_url = _INDEX
+        self.success_url = schedule_tables.link('detail', [*kwargs.values()])
         return super().dispatch(request, *args, **kwargs)
 
     def get_initial(self):
