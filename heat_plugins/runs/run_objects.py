@@ -54,7 +54,7 @@ class Expected:
 
     @classmethod
     def by(cls, config: heat_values.DerivedConfig) -> 'Expected':
-        """Return the expected answer of the server of a config."""
+        """Return the expected answer of the server that has a config."""
         return cls(
             declared=config.outputs,
             mask=hidden_inputs.mask(config.inputs, config.options),

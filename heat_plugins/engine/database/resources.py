@@ -195,7 +195,7 @@ def replace_datum(
 def replacing_datum(
     number: int, key: str, before: str, after: str
 ) -> sqlalchemy.Update:
-    """Return the statement of `replace_datum`."""
+    """Return an UPDATE that replaces a value if it is still the same."""
     return (
         sqlalchemy.update(_Data)
         .where(

@@ -231,7 +231,7 @@ def visible(
 def having(
     context: heat_types.Context, config_ids: abc.Collection[str]
 ) -> list[heat_values.DeploymentRow]:
-    """Read the deployments of any project that have some configs."""
+    """Read the deployments, in any project, of the given configs."""
     pairs = select_in(context, _WITH_CONFIG, _Config.id, config_ids)
     return [_row(row, config) for row, config in pairs]
 

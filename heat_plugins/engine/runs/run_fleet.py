@@ -350,7 +350,7 @@ class StackRuns:
         return self._waits
 
     def _check_keys(self, hub: hubs.Hub) -> None:
-        """End attempts with URLs that a former key has signed.
+        """End attempts whose URLs were signed with a former key.
 
         What they have sent before counts.
         """

@@ -225,9 +225,9 @@ def has_left(resource: heat_types.Resource, root_stack_id: str) -> bool:
 
 
 def needs_container(resource: heat_types.Resource, root_stack_id: str) -> bool:
-    """Say whether the container of a root stack is that of runs, too.
+    """Say whether runs still use the container of a root stack.
 
-    Servers have URLs to it, or a deployment is there that shows its runs.
+    They do while servers have URLs to it, or a deployment can show its runs.
     """
     if run_fleet.is_gone(
         stack_reading.OwnHeat(resource.context), root_stack_id
