@@ -166,7 +166,7 @@ class _Sandbox(sandbox.SandboxedEnvironment):
         self._content = content
 
     def join_path(self, template: str, parent: str) -> str:
-        """Return an included file's path, beside its includer if there."""
+        """Return an included file's path, next to its includer if there."""
         sibling = posixpath.join(posixpath.dirname(parent), template)
         sibling = posixpath.normpath(sibling)
         return sibling if sibling in self._content else template
