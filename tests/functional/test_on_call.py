@@ -185,11 +185,12 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
         for name in 'backup.json', 'run.html':
             assert 'complete' in (tmp_path / name).read_text()
         assert typed == PAGE.read_text().count('\n   $ ')
-        listed = typist.run(f'{_RUNS} list --stack shop -f value -c ID')
+        # By the ID: runs outlive the stacks of other tests that had this name.
+        listed = typist.run(f'{_RUNS} list --stack {shop.id} -f value -c ID')
         ids = listed.stdout.split()
         # That of the page, and those of the pipelines.
         assert len(ids) == 1 + len(pipelines.KINDS)
-        listed = typist.run(f'{_RUNS} list --stack web -f value -c ID')
+        listed = typist.run(f'{_RUNS} list --stack {stack.id} -f value -c ID')
         ids += listed.stdout.split()
         typist.type(shlex.join([*_RUNS.split(), 'delete', *ids]), '')
         agent.start()
