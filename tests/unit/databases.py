@@ -12,6 +12,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -61,28 +62,51 @@ def mariadb():
     )
 
 
+class PostgreSQL:
+    """A server of one's own, which can be stopped and started.
+
+    :ivar url: of its database.
+    :raises Missing: the program or the driver is not there.
+    """
+
+    def __init__(self):
+        _require('psycopg2', 'initdb', 'postgres', 'createdb', 'setpriv')
+        folder = _folder()
+        # It refuses to run as root.
+        self._prefix = ()
+        if os.getuid() == 0:
+            account = pwd.getpwnam('nobody')
+            os.chown(folder, account.pw_uid, account.pw_gid)
+            self._prefix = (
+                *('setpriv', f'--reuid={account.pw_uid}'),
+                *(f'--regid={account.pw_gid}', '--clear-groups'),
+            )
+        self._folder = folder
+        self.url = f'postgresql+psycopg2://root@/heat?host={folder}'
+        _run(
+            *(*self._prefix, 'initdb', '--username=root', '--auth=trust'),
+            f'{folder}/data',
+        )
+        self.start()
+        _until('createdb', '--username=root', f'--host={folder}', 'heat')
+
+    def start(self):
+        self._server = _serve(
+            *(*self._prefix, 'postgres', '-D', f'{self._folder}/data'),
+            *('-k', f'{self._folder}', '-c', 'listen_addresses='),
+            *('-c', 'fsync=off', '-c', 'max_connections=500'),
+        )
+
+    def stop(self):
+        """Stop it as a restart does: connections end, transactions abort."""
+        self._server.send_signal(signal.SIGINT)
+        self._server.wait(30)
+
+
 @functools.cache
 def postgresql():
     """Start PostgreSQL; return the URL of its database."""
-    _require('psycopg2', 'initdb', 'postgres', 'createdb', 'setpriv')
-    folder = _folder()
-    # It refuses to run as root.
-    prefix = ()
-    if os.getuid() == 0:
-        account = pwd.getpwnam('nobody')
-        os.chown(folder, account.pw_uid, account.pw_gid)
-        prefix = (
-            *('setpriv', f'--reuid={account.pw_uid}'),
-            *(f'--regid={account.pw_gid}', '--clear-groups'),
-        )
-    data = folder / 'data'
-    _run(*prefix, 'initdb', '--username=root', '--auth=trust', f'{data}')
-    _serve(
-        *(*prefix, 'postgres', '-D', f'{data}', '-k', f'{folder}'),
-        *('-c', 'listen_addresses=', '-c', 'fsync=off'),
-    )
-    _until('createdb', '--username=root', f'--host={folder}', 'heat')
-    return f'postgresql+psycopg2://root@/heat?host={folder}'
+    return PostgreSQL().url
 
 
 def _require(driver, *programs):
@@ -124,6 +148,7 @@ def _serve(*command):
         server.wait()
 
     atexit.register(stop)
+    return server
 
 
 def _until(*command):

@@ -35,18 +35,25 @@ def metrics_port():
 
 
 @pytest.fixture(scope='session')
-def cloud(request, tmp_path_factory, metrics_port):
-    """A cloud whose engines report every five seconds."""
-    conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
-    conf.write_text(f'{CONF}\n[heat_plugins]\nmetrics_port={metrics_port}\n')
+def conf(tmp_path_factory):
+    """The options of engines that report every five seconds."""
+    path = tmp_path_factory.mktemp('conf') / 'heat.conf'
+    path.write_text(CONF)
+    return path
+
+
+@pytest.fixture(scope='session')
+def cloud(request, conf, metrics_port):
+    """A cloud whose engines report every five seconds, and serve metrics."""
+    added = conf.with_name('metrics.conf')
+    added.write_text(f'[heat_plugins]\nmetrics_port={metrics_port}\n')
     yield from functional.clouds(
-        request, 'production', plugin=base.ROOT, conf=[conf]
+        request, 'production', plugin=base.ROOT, conf=[conf, added]
     )
 
 
-@pytest.fixture
-def stacks(cloud):
-    """Makes stacks; all services run again before those are deleted."""
+def made_stacks(cloud):
+    """Make stacks; all services run again before those are deleted."""
     before = base.Leftovers.of(cloud)
     made: list[base.Stack] = []
 
@@ -60,6 +67,11 @@ def stacks(cloud):
         cloud.start(service)
     base.purge(made)
     before.hold(cloud)
+
+
+@pytest.fixture
+def stacks(cloud):
+    yield from made_stacks(cloud)
 
 
 def pytest_collection_modifyitems(items):

@@ -2,36 +2,83 @@
 """Runs while engines die, stand still or lose their database."""
 
 import contextlib
+import functools
+import os
 import time
 
 import pytest
+import sqlalchemy
 
 from tests.functional import base
+from tests.functional import conftest as functional
 from tests.functional import running
 from tests.functional import servers
+from tests.functional.production import conftest
 from tests.functional.production import waits
+from tests.unit import databases
 
-#: Long enough for another engine to continue.
-_OUTAGE = 30
+#: Seconds; long enough for another engine to continue.
+_OUTAGE = int(os.environ.get('OUTAGE', 30))
 
 
-def kill(cloud):
+class _MariaDB:
+    def __init__(self, cloud):
+        self.stop = functools.partial(cloud.stop, 'mariadb')
+        self.start = functools.partial(cloud.start, 'mariadb')
+
+
+@pytest.fixture(scope='module', params=['MariaDB', 'PostgreSQL'])
+def database(request, cloud):
+    """Return the server of Heat's tables, which can be stopped and started."""
+    if request.param == 'MariaDB':
+        return _MariaDB(cloud)
+    try:
+        return databases.PostgreSQL()
+    except databases.Missing as missing:
+        pytest.skip(f'PostgreSQL is not here: {missing}')
+
+
+@pytest.fixture(scope='module')
+def engines(request, cloud, database, conf):
+    """A cloud with two engines on that server."""
+    if not isinstance(database, databases.PostgreSQL):
+        yield cloud
+        return
+    added = conf.with_name('database.conf')
+    added.write_text(f'[database]\nconnection = {database.url}\n')
+    for found in functional.clouds(
+        request, 'postgresql', plugin=base.ROOT, conf=[conf, added]
+    ):
+        with sqlalchemy.create_engine(database.url).connect() as connection:
+            engines = sqlalchemy.text('SELECT count(*) FROM service')
+            assert connection.scalar(engines) > 1
+        yield found
+
+
+@pytest.fixture
+def stacks(engines):
+    yield from conftest.made_stacks(engines)
+
+
+def kill(cloud, _database):
     cloud.kill('heat-engine-1')
 
 
-def freeze(cloud):
+def freeze(cloud, _database):
     with cloud.frozen('heat-engine-1'):
         time.sleep(_OUTAGE)
 
 
-def lose_database(cloud):
-    cloud.stop('mariadb')
+def lose_database(_cloud, database):
+    database.stop()
     time.sleep(_OUTAGE)
-    cloud.start('mariadb')
+    database.start()
 
 
 @pytest.mark.parametrize('fault', [kill, freeze, lose_database])
-def test_a_run_continues_and_each_server_runs_it_once(cloud, stacks, fault):
+def test_a_run_continues_and_each_server_runs_it_once(
+    engines, database, stacks, fault
+):
     scripts = {'CREATE': '', 'BACKUP': 'true'}
     stack = stacks(
         base.software(
@@ -42,7 +89,7 @@ def test_a_run_continues_and_each_server_runs_it_once(cloud, stacks, fault):
         )
     )
     stack.wait('CREATE_COMPLETE')
-    user = running.client(cloud)
+    user = running.client(engines)
     # Either engine may lead one of them.
     begun = [
         user.start('BACKUP', stacks=[stack.name], resources=[name])
@@ -51,7 +98,7 @@ def test_a_run_continues_and_each_server_runs_it_once(cloud, stacks, fault):
     base.until(lambda: len(running.given(stack)) == waits.COUNT)
     given = running.configs(stack)
     ids = {config['id'] for config in given}
-    fault(cloud)
+    fault(engines, database)
     for config in given:
         assert base.put(base.signal_url(config), servers.body()) == 201
     seen = set(ids)
@@ -73,9 +120,11 @@ def test_a_run_continues_and_each_server_runs_it_once(cloud, stacks, fault):
     base.until(lambda: not running.given(stack))
 
 
-def test_any_engine_takes_requests_and_none_starts_a_run_twice(cloud, stacks):
+def test_any_engine_takes_requests_and_none_starts_a_run_twice(
+    engines, stacks
+):
     stack = stacks(running.fleet(2)).created()
-    user = running.client(cloud)
+    user = running.client(engines)
     run = user.start(
         'BACKUP', stacks=[stack.name], limits={'max_concurrent': 1}
     )

@@ -75,12 +75,18 @@ def fill(instance: layout.Instance, settings: Settings) -> None:
     if files.read_json(stamp) == wanted:
         return
     for conf, commands in _MIGRATIONS.items():
+        # Others of the user may name another database.
+        extras = instance.conf.glob(conf.replace('.conf', '-extra-*.conf'))
+        options = [
+            f'--config-file={path}'
+            for path in (instance.conf / conf, *sorted(extras))
+        ]
         for program, *arguments in commands:
             _run(
                 instance,
                 [
                     str(instance.home.venv / 'bin' / program),
-                    *('--config-file', str(instance.conf / conf)),
+                    *options,
                     *arguments,
                 ],
             )
