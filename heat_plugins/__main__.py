@@ -143,6 +143,7 @@ def print_plugin_dirs(args: abc.Sequence[str]) -> None:
 def _read_configuration(
     args: abc.Sequence[str], usage: str, description: str
 ) -> None:
+    """Read the options of heat-engine's configuration files."""
     cfg.CONF(
         args,
         project='heat',

@@ -116,6 +116,7 @@ class _Filter(logging.Filter):
     """Makes each record one line; a traceback follows it, indented."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Make a message of the log safe for a terminal."""
         message = line(record.getMessage(), _LOGGED)
         if record.exc_info and record.exc_info[0] is not None:
             trace = ''.join(traceback.format_exception(*record.exc_info))
@@ -132,6 +133,7 @@ _FILTER = _Filter()
 
 
 def _shown(text: str, limit: int | None, kept: str) -> str:
+    """Return text from elsewhere, cut, and with its controls escaped."""
     if limit is not None:
         cut = len(text) > limit
         text = text[:limit]

@@ -50,6 +50,7 @@ class Pool:
         failed: list[BaseException] = []
 
         def call(item: _Item) -> _Result:
+            """Do one item, unless another one has failed; count it."""
             nonlocal done
             if failed:
                 raise futures.CancelledError

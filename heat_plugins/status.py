@@ -213,6 +213,7 @@ def main(args: abc.Sequence[str] | None = None) -> int:
 
 
 def _run(first: list[str], others: list[str]) -> int:
+    """Run the status check, or list the features."""
     # Those that heat-engine reads.
     files = cfg.find_config_files(project='heat', prog='heat-engine')
     if 'upgrade' in others:
@@ -233,6 +234,7 @@ def _run(first: list[str], others: list[str]) -> int:
 def _add_commands(
     parsers: 'argparse._SubParsersAction[argparse.ArgumentParser]',
 ) -> None:
+    """Declare the commands, for the help."""
     # For the help alone: oslo.upgradecheck reads its arguments.
     parsers.add_parser('upgrade', help='"upgrade check": what is wrong')
     feature = parsers.add_parser('feature', help='what works on this cloud')
@@ -249,6 +251,7 @@ def _add_commands(
 def _table_of_features(
     found: 'abc.Iterable[features.Feature]',
 ) -> prettytable.PrettyTable:
+    """Return a table of what works on this cloud."""
     table = prettytable.PrettyTable(('Feature', 'Works here', 'Reason'))
     table.align = 'l'
     table.max_width['Reason'] = _REASON_WIDTH

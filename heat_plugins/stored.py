@@ -42,6 +42,7 @@ def dump(value: Any) -> dict[str, Any]:
 
 
 def _dumped(held: Any) -> Any:
+    """Return a value's part as JSON has it."""
     if dataclasses.is_dataclass(held):
         return dump(held)
     if isinstance(held, tuple):
@@ -88,6 +89,7 @@ def read(kind: type[_Kind], value: object) -> _Kind:
 
 @functools.cache
 def _hints(kind: Any) -> abc.Mapping[str, Any]:
+    """Return the types of a dataclass's fields."""
     hints = typing.get_type_hints(kind)
     return {
         field.name: hints[field.name] for field in dataclasses.fields(kind)

@@ -123,6 +123,7 @@ def check_transport(
 
 
 def _check_domain(report: cloud.CheckReport) -> None:
+    """Check that Heat can create users for servers."""
     missing = [name for name in _DOMAIN if not getattr(cfg.CONF, name)]
     if not (cfg.CONF.stack_user_domain_id or cfg.CONF.stack_user_domain_name):
         missing.insert(0, 'stack_user_domain_name')
@@ -207,6 +208,7 @@ def _check_service(
     needed: Dependency,
     otherwise: str = '',
 ) -> None:
+    """Check that a service that servers need answers."""
     name = needed.service
     endpoint = cloud.reach(session, needed.client)
     try:

@@ -62,10 +62,12 @@ class CheckReport:
         self.fail(f'{wording.no_service(service_type)}.')
 
     def _say(self, code: upgradecheck.Code, sentence: str) -> None:
+        """Add a sentence to the report."""
         self._code = max(self._code, code)
         self._sentences.append(foreign.line(sentence))
 
     def result(self) -> upgradecheck.Result:
+        """Return the report as oslo.upgradecheck prints it."""
         return upgradecheck.Result(self._code, ' '.join(self._sentences))
 
 

@@ -102,6 +102,7 @@ def _check_preinstalled(
     client: mistral.Client,
     session: ks_session.Session,
 ) -> None:
+    """Check that Mistral has the preinstalled workflows."""
     try:
         mistral_api.ask(client.workflows.get, PREINSTALLED)
     except errors.NotFound:

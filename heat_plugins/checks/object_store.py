@@ -128,6 +128,7 @@ def _use(
     store: stores.ObjectStore,
     container: str,
 ) -> None:
+    """PUT, read and delete an object by signed URLs, as servers do."""
     keeper = keys.KeyKeeper(
         store,
         secret=signing.temp_url_secret(),

@@ -90,12 +90,14 @@ class Heat:
     # Requests
 
     def _show(self, name_or_id: str) -> abc.Mapping[str, Any]:
+        """Return Heat's answer about a stack, without its outputs."""
         # Heat may take long to work out the outputs, which no caller needs.
         path = f'/stacks/{quoted(name_or_id)}?resolve_outputs=false'
         answer: abc.Mapping[str, Any] = self._get(path, f'stack {name_or_id}')
         return dict(answer['stack'])
 
     def _part(self, stack: heat_values.Stack, kind: str) -> dict[str, Any]:
+        """Return a document of a stack, such as its template."""
         path = f'{path_of(stack)}/{kind}'
         answer = self._get(path, f'{kind} of stack {stack.name}')
         return answer if isinstance(answer, dict) else {}
@@ -103,6 +105,7 @@ class Heat:
     def _attributes(
         self, resource: heat_values.Resource, query: str = ''
     ) -> abc.Mapping[str, Any]:
+        """Return the attributes of a resource."""
         # Heat wants the stack's name as well as its ID, and resolves it.
         stack = self.stack(resource.stack_id)
         path = f'{path_of(stack)}/resources/{quoted(resource.name)}{query}'
@@ -123,6 +126,7 @@ class Heat:
             query['marker'] = str(page[-1]['id'])
 
     def _get(self, path: str, what: str) -> Any:
+        """GET from Heat; what is missing is named in the error."""
         try:
             return self._rest.call('GET', path, what)
         except errors.NotFound as exc:
@@ -131,6 +135,7 @@ class Heat:
             ) from exc
 
     def _send(self, method: str, path: str, what: str, body: Any) -> Any:
+        """Send JSON to Heat, in as few bytes as it takes."""
         # Heat counts the bytes of a body, so none is given away.
         data = json.dumps(body, ensure_ascii=False, separators=(',', ':'))
         return self._rest.call(
@@ -144,14 +149,17 @@ class Heat:
 
 
 def _each(entries: abc.Iterable[Any], key: str) -> list[str]:
+    """Return a field of each entry of a list."""
     return [str(entry[key]) for entry in entries]
 
 
 def path_of(stack: heat_values.Stack) -> str:
+    """Return a stack's path in Heat's API."""
     return f'/stacks/{quoted(stack.name)}/{stack.id}'
 
 
 def quoted(text: str) -> str:
+    """Return a part of a path for a URL."""
     return parse.quote(text, safe='')
 
 
@@ -171,6 +179,7 @@ def stack(answer: abc.Mapping[str, Any]) -> heat_values.Stack:
 
 
 def resource(answer: abc.Mapping[str, Any]) -> heat_values.Resource:
+    """Return a resource as Heat's API shows it."""
     links = _links(answer)
     return heat_values.Resource(
         name=answer['resource_name'],
@@ -183,6 +192,7 @@ def resource(answer: abc.Mapping[str, Any]) -> heat_values.Resource:
 
 
 def event(answer: abc.Mapping[str, Any]) -> heat_values.Event:
+    """Return an event as Heat's API shows it."""
     return heat_values.Event(
         id=answer['id'],
         resource=answer['resource_name'],

@@ -134,6 +134,7 @@ class PlanStacks(heat.Heat):
     def _events(
         self, stack: heat_values.Stack, query: dict[str, str]
     ) -> list[Any]:
+        """Return events of a stack; none if it has gone."""
         query['nested_depth'] = str(heat.NESTED_DEPTH)
         path = f'{heat.path_of(stack)}/events?{parse.urlencode(query)}'
         with contextlib.suppress(errors.NotFound):
@@ -171,6 +172,7 @@ def _body(
     tags: abc.Sequence[str] = (),
     timeout: int | None = None,
 ) -> dict[str, Any]:
+    """Return a plan as Heat's API takes a stack."""
     body: dict[str, Any] = {
         'template': content.template,
         'files': dict(content.files),

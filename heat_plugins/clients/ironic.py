@@ -69,6 +69,7 @@ class BaremetalAPI:
         return answer
 
     def _nodes(self, path: str) -> list[node.Node]:
+        """Return the nodes that Ironic lists at a path."""
         return [
             node.Node(uuid=row['uuid'], fields=row)
             for row in self._all(path, 'nodes')
@@ -89,6 +90,7 @@ class BaremetalAPI:
         return rows
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a request to Ironic; say if a node is locked."""
         what = path.split('/')[1].partition('?')[0]
         try:
             # The catalogue has the address with the version, or without it.

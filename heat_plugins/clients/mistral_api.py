@@ -54,6 +54,7 @@ class _Session(adapter.Adapter):
     tls: abc.Mapping[str, Any] = {}
 
     def request(self, url: str, method: str, **more: Any) -> Any:
+        """Send a request; tell Keystone's failures from Mistral's."""
         more = {'log': False, 'timeout': rest.TIMEOUT, **self.tls, **more}
         try:
             return super().request(url, method, raise_exc=False, **more)

@@ -77,18 +77,21 @@ class MistralRegistry:
         return True
 
     def _rows(self, **query: str) -> abc.Iterator[dict[str, Any]]:
+        """List environments, the public ones of others too."""
         rows = mistral_api.each(
             self._environments.list, fields=_FIELDS, **query
         )
         return (row.to_dict() for row in rows)
 
     def _is_own(self, row: abc.Mapping[str, Any]) -> bool:
+        """Say whether an environment belongs to this project."""
         # A list has the public ones of others as well.
         project = mistral_api.ask(self._session.get_project_id)
         return bool(row.get('project_id') == project)
 
 
 def _record(row: abc.Mapping[str, Any]) -> plan_claims.Record:
+    """Return a Mistral environment as the record of a plan."""
     return plan_claims.Record(
         name=str(row['name']),
         description=str(row.get('description') or ''),

@@ -99,6 +99,7 @@ DEPTH = 200
 
 
 def _of_ironic(answer: Any) -> tuple[Any, str]:
+    """Return the message in an answer of Ironic."""
     error = answer['error_message']
     # It may be JSON within JSON.
     fault = json.loads(error) if isinstance(error, str) else error
@@ -235,6 +236,7 @@ class Rest:
     def _unanswered(
         self, exc: exceptions.ClientException
     ) -> errors.ServiceError:
+        """Return the error for a service that gave no answer."""
         service = self._service
         absent = errors.ServiceError(
             f'The catalogue has no {service.name} (service type '

@@ -447,6 +447,7 @@ class Runs:
     def _ask(
         self, run_id: str, do: str, request: str | None, **more: Any
     ) -> Run:
+        """Ask heat-engine to do something with a run; return the run."""
         ask = ordering.Ask(
             run=run_id, do=do, request=request or str(uuid.uuid4()), **more
         )
@@ -478,6 +479,7 @@ class Runs:
     def _post_once(
         self, run_id: str, what: str, body: abc.Mapping[str, Any]
     ) -> Any:
+        """POST an order; ask other engines if one knows no runs."""
         for _engine in range(_ENGINES):
             try:
                 answer = self._call(
@@ -549,10 +551,12 @@ def _read(kind: type[_Kind], answer: abc.Mapping[str, Any]) -> _Kind:
 
 
 def _no_run(run_id: str) -> errors.NotFound:
+    """Return the error for a run that this project does not have."""
     return errors.NotFound(f'Heat has no run {run_id} in this project', 404)
 
 
 def _no_door() -> NoDoor:
+    """Return the error for engines that take no orders of runs."""
     return NoDoor(
         'heat-engine takes no orders of runs: on the engines that have '
         f'answered, heat-plugins is missing, or older than {_RELEASE}. Ask '

@@ -77,6 +77,7 @@ class KeystoneTransport:
         return response
 
     def _send(self, request: wire.Request) -> wire.Response:
+        """Send a request to Swift by keystoneauth, which logs nothing."""
         host = parse.urlsplit(request.url).netloc
         more: dict[str, Any] = dict(self._tls)
         if request.body is not None:
@@ -144,5 +145,6 @@ def _read(answer: requests.Response, limit: int) -> tuple[bytes, bool]:
 def _unanswered(
     exc: exceptions.ClientException, whom: str
 ) -> errors.ServiceError:
+    """Return the error for an object store that gave no answer."""
     absent = errors.NoObjectStore(wording.no_service(SERVICE_TYPE))
     return rest.unanswered(exc, 'the object store', absent, whom)

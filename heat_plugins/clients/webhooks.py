@@ -132,12 +132,15 @@ class _Entry:
         return cls(scheme=scheme, name=name, port=port) if is_name else None
 
     def has_port(self, webhook: Webhook) -> bool:
+        """Say whether a pattern of hosts permits a webhook's port."""
         return webhook.port == int(self.port or _PORTS[webhook.scheme])
 
     def has_scheme(self, webhook: Webhook) -> bool:
+        """Say whether a pattern of hosts permits a webhook's scheme."""
         return webhook.scheme in ('https', self.scheme)
 
     def has_host(self, host: str) -> bool:
+        """Say whether a pattern of hosts permits a host."""
         if self.network is not None:
             with contextlib.suppress(ValueError):
                 return ipaddress.ip_address(host) in self.network

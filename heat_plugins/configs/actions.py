@@ -186,6 +186,7 @@ def agent_inputs(
 
 
 def _input(given: dict[str, Any], hook: str | None) -> dict[str, Any]:
+    """Return an input as the hook of a server's agent can take it."""
     value = given.get('value')
     if value is None:
         given['value'] = ''

@@ -142,6 +142,7 @@ def _names(section: object) -> Iterator[tuple[int, str]]:
 def _duplicates(
     section: object, *, kind: str, consequence: str
 ) -> Iterator[str]:
+    """Yield what is declared twice in a config."""
     places: dict[str, list[str]] = collections.defaultdict(list)
     for index, name in _names(section):
         places[name].append(f'{kind}s[{index}]')
@@ -169,6 +170,7 @@ def _tool(
 
 
 def _actions(config: Mapping[str, Any], findings: Findings) -> None:
+    """Find what is wrong with the actions of a component."""
     owners: dict[str, int] = {}
     unsure = config.get('configs') is UNKNOWN
     for index, entry in actions.entries(config):
@@ -206,6 +208,7 @@ def _actions(config: Mapping[str, Any], findings: Findings) -> None:
 
 
 def _action(action: str, where: str, findings: Findings) -> None:
+    """Find what is wrong with the name of an action."""
     stripped = action.strip()
     if not stripped:
         findings.errors.append(

@@ -94,11 +94,13 @@ def mask(
 
 
 def _marks(options: abc.Mapping[str, Any] | None) -> abc.Mapping[str, Any]:
+    """Return where a config's options say that secrets are."""
     marks = (options or {}).get(OPTION)
     return marks if isinstance(marks, abc.Mapping) else {}
 
 
 def _places(value: Any, secrets: abc.Collection[str]) -> _Places:
+    """Return where secrets stand in a value."""
     places: _Places = []
     for number, leaf in enumerate(masking.leaves(value)):
         for secret in secrets:
@@ -113,6 +115,7 @@ def _places(value: Any, secrets: abc.Collection[str]) -> _Places:
 
 
 def _whole(value: Any) -> _Places:
+    """Return the places of all of a value."""
     return [
         [number, 0, len(leaf)]
         for number, leaf in enumerate(masking.leaves(value))
@@ -120,6 +123,7 @@ def _whole(value: Any) -> _Places:
 
 
 def _parts(value: Any, places: Any) -> abc.Iterator[str]:
+    """Yield the parts of a value at some places."""
     leaves = list(masking.leaves(value))
     try:
         for number, start, end in places:

@@ -132,6 +132,7 @@ class Container:
             return None
 
     def _read(self, path: str) -> bytes | None:
+        """Read a file of the container; None if it has gone."""
         try:
             return self._store.get_object(self._name, path, FILE_LIMIT)
         except errors.NoObject:

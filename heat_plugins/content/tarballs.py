@@ -140,6 +140,7 @@ def from_object(
 def _read(
     file: IO[bytes], limits: sources.SourceLimits
 ) -> abc.Mapping[str, bytes]:
+    """Read the files of a tarball, up to limits."""
     gathered = sources.Gathering(limits)
     links: dict[str, str] = {}
     unpacked = _Unpacked(file)
@@ -222,6 +223,7 @@ def _target(
 def _without_top(
     files: abc.Mapping[str, bytes], folders: abc.Container[str]
 ) -> abc.Mapping[str, bytes]:
+    """Return files without the one folder that all are in."""
     tops = {path.partition('/')[0] for path in files}
     if len(tops) != 1 or not all('/' in path for path in files):
         return files

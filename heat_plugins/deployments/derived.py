@@ -190,6 +190,7 @@ def _declared(
 
 
 def _input(name: str, description: str, value: object) -> dict[str, Any]:
+    """Return an input of a config that a server gets."""
     return {
         'name': name,
         'description': description,
@@ -201,6 +202,7 @@ def _input(name: str, description: str, value: object) -> dict[str, Any]:
 def _about_signal(
     signalling: deliveries.Signalling,
 ) -> abc.Iterator[dict[str, Any]]:
+    """Yield the inputs that tell an agent where to send its result."""
     if signalling.url is not None:
         # Only who holds no credentials gets one.
         yield _input('deploy_signal_id', _SIGNAL_ID, signalling.url)

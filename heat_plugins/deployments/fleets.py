@@ -172,6 +172,7 @@ def _untold(member: Member, row: heat_values.DeploymentRow) -> Task | None:
 
 
 def _resumed(member: Member, row: heat_values.DeploymentRow) -> Task:
+    """Return the task to go on waiting for what a server was given."""
     return Task(member=member, action=row.action, before=row, delivers=False)
 
 
@@ -248,6 +249,7 @@ class Update:
     def _is_up_to_date(
         self, row: heat_values.DeploymentRow, member: Member, draft: Draft
     ) -> bool:
+        """Say whether a server already has what it would be given."""
         if not self._has_transport(row):
             return False
         if not PROPERTIES.isdisjoint(self.changed or ()):
@@ -257,6 +259,7 @@ class Update:
         return is_given(row, draft(member, row.action))
 
     def _has_transport(self, row: heat_values.DeploymentRow) -> bool:
+        """Say whether a server answers by the transport of the template."""
         if self.transport == heat_values.AUTO:
             return row.is_signalled
         return heat_values.canonical(str(row.transport)) == self.transport
@@ -292,6 +295,7 @@ def refreshed(
 def _lasting(
     inputs: abc.Iterable[abc.Mapping[str, object]],
 ) -> list[abc.Mapping[str, object]]:
+    """Return inputs without those that each delivery has again."""
     return [each for each in inputs if each['name'] not in _OF_ONE_DELIVERY]
 
 

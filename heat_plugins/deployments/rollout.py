@@ -164,6 +164,7 @@ class Rollout:
         return done
 
     def _step(self, patience: float) -> bool:
+        """Do what can be done now; say whether the action continues."""
         while True:
             if self._undelivered is not None:
                 self._deliver(self._undelivered)
@@ -299,6 +300,7 @@ class Rollout:
         made: abc.Sequence[tuple[fleets.Task, deliveries.Delivery]],
         begun: float,
     ) -> None:
+        """Wait for the answers of servers that were given something."""
         signalled = [each for each in made if each[1].is_signalled]
         self.complete += [task for task, each in made if not each.is_signalled]
         if not signalled:
@@ -322,6 +324,7 @@ class Rollout:
     def _refuse(
         self, batch: _Batch, task: fleets.Task, refusal: fleets.Refusal
     ) -> None:
+        """Note that a server gets nothing; withdraw what it can't answer."""
         row = task.before
         if row is not None and row.config.id in batch.lost_ids:
             # It can neither answer what it has, nor repeat it.
@@ -334,6 +337,7 @@ class Rollout:
             self._skip(task, refusal.reason)
 
     def _skip(self, task: fleets.Task, reason: str) -> None:
+        """Count a member as done without its server, and keep the reason."""
         self.skipped[task.member.key] = reason
         self.complete.append(task)
 
@@ -353,6 +357,7 @@ class Rollout:
     def _ended(
         self, task: fleets.Task, failure: deliveries.Failure | None
     ) -> None:
+        """Note how the action has ended on a server."""
         if failure is None:
             self.complete.append(task)
         elif task.member.server_id in self._gone:
@@ -428,6 +433,7 @@ class Rollout:
 
     @property
     def _all_undelivered(self) -> list[fleets.Task]:
+        """The members whose servers have not been given anything yet."""
         batch = self._undelivered
         return [
             *(batch.tasks if batch else ()),
@@ -466,6 +472,7 @@ class Rollout:
         self._waits.leave(self._waits.each())
 
     def _give_up_if_due(self) -> None:
+        """Fail when too many members have, after a grace for the others."""
         now = self._clock()
         if self._too_many_since is None:
             self._too_many_since = now

@@ -204,6 +204,7 @@ class Waits:
     def _settle(
         self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
     ) -> None:
+        """Store how actions have ended by their signals, and discard those."""
         if not outcomes:
             return
         counted = self._answers.settle(outcomes)
@@ -261,6 +262,7 @@ class Waits:
     def _end(
         self, ticket: watcher.Ticket, failure: deliveries.Failure | None
     ) -> None:
+        """End a wait, and count and note its result."""
         wait = self._waits.pop(ticket.deployment_id)
         self._watcher.leave(ticket)
         result = 'complete'
@@ -272,6 +274,7 @@ class Waits:
     # Reports
 
     def _start(self, waits: abc.Sequence[Wait]) -> None:
+        """Note that servers have started on an action."""
         if waits:
             self._answers.begin([wait.delivery for wait in waits])
         for wait in waits:
@@ -396,6 +399,7 @@ class TimedWaits(Waits):
         self.withdraw(reasons)
 
     def _still(self, waits: abc.Iterable[Wait]) -> list[Wait]:
+        """Return those of the waits that have not ended."""
         return [w for w in waits if w.delivery.deployment_id in self._waits]
 
     def _look_for_reports(self, waits: abc.Sequence[Wait]) -> None:
@@ -427,10 +431,12 @@ class TimedWaits(Waits):
 
 
 def _tickets(waits: abc.Iterable[Wait]) -> list[watcher.Ticket]:
+    """Return by what signals of some waits are known."""
     return [wait.ticket for wait in waits]
 
 
 def _is_watched(wait: Wait) -> bool:
+    """Say whether the object store is watched for an answer."""
     return not wait.delivery.is_queued
 
 

@@ -108,12 +108,14 @@ def is_replaced(
 def _came_by_its_url(
     details: object, row: heat_values.DeploymentRow
 ) -> bool | None:
+    """Say whether a signal came by the URL that this deployment signed."""
     return presigned.came_by(details, row.inputs.get(deliveries.URL_INPUT))
 
 
 def _outcome(
     details: object, row: heat_values.DeploymentRow
 ) -> body.SignalOutcome:
+    """Return how an action ended by a signal; one that is bad is a failure."""
     try:
         return body.outcome(body.as_map(details), row.config.outputs, row.mask)
     except errors.BadSignal as exc:

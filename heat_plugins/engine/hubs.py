@@ -96,6 +96,7 @@ class Cancellation:
         )
 
     def _poll_if_due(self, context: heat_types.Context) -> None:
+        """Read the stacks' current updates, unless another caller does."""
         # A caller that arrives during a poll gets its answer on the next call.
         if not self._polling.acquire(blocking=False):
             return
@@ -166,6 +167,7 @@ class Contents:
         return cleaning.everything(self._store(), container, folder)
 
     def _everything(self) -> abc.Collection[str]:
+        """List the stack's container, again after some seconds."""
         listed_at, listing = self._listed
         if time.monotonic() - listed_at > _LISTING_SECONDS:
             # Else both would delete the same.
@@ -348,6 +350,7 @@ class Hub:
         return self._try(do)
 
     def _try(self, do: abc.Callable[[], T]) -> T:
+        """Call the store; note whether it accepts the stack's credentials."""
         try:
             result = do()
         except errors.ServiceError as exc:
@@ -407,6 +410,7 @@ class Hub:
             self._await_emptied = in_background(self._delete_taken, taken)
 
     def _delete_taken(self, taken: abc.Collection[str]) -> None:
+        """Delete signals that were read; a failure is only logged."""
         try:
             self._try(
                 lambda: cleaning.delete(self.store, self.container, taken)

@@ -92,6 +92,7 @@ _CLASSES: Final = {
 def _recorders_of(
     metric: metrics.Metric,
 ) -> abc.Iterator[tuple[str, metrics.Recorder]]:
+    """Yield what counts each label's value of a metric, for Prometheus."""
     labels = (metric.label,) if metric.label else ()
     known: dict[str, Any] = {'registry': None}
     if metric.kind is metrics.MetricKind.GAUGE:

@@ -199,6 +199,7 @@ class Patch:
         return owner, function
 
     def _probe(self, heats: _Function) -> None:
+        """Refuse a Heat whose function has other parameters."""
         names = tuple(inspect.signature(heats).parameters)
         if names[: len(self.parameters)] != self.parameters:
             raise Unfit(

@@ -148,6 +148,7 @@ class Places:
             return True
 
     def leave(self, key: str) -> None:
+        """Release the place of a key."""
         with self._lock:
             self._taken.pop(key, None)
 
@@ -219,6 +220,7 @@ def watch(*scans: Scan) -> None:
 
 
 def repeat(scan: Scan) -> None:
+    """Scan again and again, in a thread of its own, whatever fails."""
     interval = scan.interval or (
         cfg.CONF.heat_plugins.rescue_interval or _RETRY
     )

@@ -104,6 +104,7 @@ class ServerFleet:
         return name + self._about(member)
 
     def _path(self, server_id: str) -> str:
+        """Return a server's path in the stack for people, else its ID."""
         with (
             contextlib.suppress(errors.Unavailable),
             deployment_rows.guarded(everything=True),
@@ -117,10 +118,12 @@ class ServerFleet:
 
     @functools.cached_property
     def _given_properties(self) -> abc.Mapping[str, Any]:
+        """The properties of the deployment, resolved once."""
         return self._properties()
 
     @functools.cached_property
     def _secrets(self) -> abc.Collection[str]:
+        """The values of the stack's hidden parameters."""
         return hidden_values(self._resource.stack)
 
     def draft(
@@ -184,6 +187,7 @@ class ServerFleet:
     def derive(
         self, tasks: abc.Sequence[fleets.Task]
     ) -> list[deliveries.Delivery | fleets.Refusal]:
+        """Make each server's config, or say why it gets none."""
         known = self._find({task.member.server_id for task in tasks})
         leaving = {
             task.member.server_id
@@ -249,6 +253,7 @@ class ServerFleet:
         server: heat_values.Server,
         usable: abc.Callable[[str], transports.SignalTransport],
     ) -> deliveries.Delivery:
+        """Make the config that a server is given for a task."""
         member, before = task.member, task.before
         if task.delivers or before is None:
             config_id = fleets.new_config_id(member.id)
@@ -289,12 +294,14 @@ class ServerFleet:
 
     @deployment_rows.guarded()
     def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        """Write what servers are given into Heat's tables."""
         deployment_rows.write(self._context, made)
         if self._group_id is None:
             histories.forget_former(self._resource)
 
     @deployment_rows.guarded()
     def push(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        """Tell servers of the configs that were written for them."""
         resource = self._resource
         if self._group_id is None and resource.replaces is not None:
             # The server of those whose place it takes loses them as it is
@@ -314,6 +321,7 @@ class ServerFleet:
     def withdraw(
         self, withdrawals: abc.Sequence[fleets.Withdrawal]
     ) -> abc.Collection[str]:
+        """Withdraw what servers were given and have not answered."""
         self._untold |= {each.server_id for each in withdrawals}
         withdrawn = rows.withdraw(self._context, withdrawals)
         self._tell_rest()
@@ -324,6 +332,7 @@ class ServerFleet:
 
     @deployment_rows.guarded()
     def erase(self, ids: abc.Collection[str]) -> None:
+        """Delete the rows of deployments."""
         for owner_id in [self._group_id] if self._group_id else ids:
             rows.erase(self._context, owner_id, ids)
 
@@ -332,10 +341,12 @@ class ServerFleet:
 
     @deployment_rows.guarded(everything=True)
     def gone(self, server_ids: abc.Collection[str]) -> abc.Collection[str]:
+        """Return those of the servers that exist no more."""
         known = resources.find_all(self._context, server_ids)
         return self._gone(list(known.values()))
 
     def _gone(self, known: abc.Sequence[heat_values.Server]) -> set[str]:
+        """Return the IDs of those of the servers that exist no more."""
         seen = servers.Servers(self._resource, self.hub.root_stack_id)
         return {each.id for each in known} - seen.all_there(known)
 
@@ -345,11 +356,13 @@ class ServerFleet:
     def read(
         self, ids: abc.Collection[str]
     ) -> abc.Mapping[str, heat_values.DeploymentRow]:
+        """Return the rows of deployments as they are now."""
         # Before a row is seen to have been withdrawn.
         self._tell_rest()
         return rows.visible(self._context, ids)
 
     def _tell_rest(self) -> None:
+        """Tell the servers of configs that were withdrawn."""
         if self._untold:
             server_metadata.tell(
                 self._context,
@@ -361,6 +374,7 @@ class ServerFleet:
     def fetch(
         self, names: abc.Sequence[str]
     ) -> list[bytes | errors.ServiceError]:
+        """Fetch the bodies of signals; an error stands for its signal."""
         if len(names) == 1:
             # Others of the stack do so at the same time.
             return [_fetched(self.hub.fetch, names[0])]
@@ -372,6 +386,7 @@ class ServerFleet:
     def poll_queue(
         self, delivery: deliveries.Delivery
     ) -> heat_values.DeploymentRow | None:
+        """Take a signal from the server's queue; return the row after it."""
         number = delivery.deployment_id
         kind = transports.TRANSPORTS[delivery.signalling.transport]
         signal = kind(self._resource).poll(delivery)
@@ -393,6 +408,7 @@ class ServerFleet:
         return row
 
     def discard(self, names: abc.Sequence[str]) -> None:
+        """Delete signals that were read, later and in a thread."""
         for name in names:
             self.hub.discard(name)
 
@@ -400,10 +416,12 @@ class ServerFleet:
     def settle(
         self, outcomes: abc.Mapping[watcher.Ticket, body.SignalOutcome]
     ) -> abc.Collection[watcher.Ticket]:
+        """Store how actions ended; return those that still waited."""
         return deployment_rows.settle(outcomes)
 
     @deployment_rows.guarded(everything=True)
     def begin(self, started: abc.Sequence[deliveries.Delivery]) -> None:
+        """Store and tell that servers have started on an action."""
         begun = rows.begin(self._context, [each.ticket for each in started])
         for each in started if self._group_id is None else ():
             reason = servers.started(each.action, self._path(each.server_id))
@@ -417,6 +435,7 @@ class ServerFleet:
     # The stack
 
     def tell(self, action: str, reason: str) -> None:
+        """Write a warning among the events of the stack."""
         try:
             with deployment_rows.guarded(everything=True):
                 self._resource.warn(action, reason)
@@ -427,6 +446,7 @@ class ServerFleet:
         return self.hub.cancellation.of(self._resource.stack, since)
 
     def renew_access(self) -> None:
+        """Get the stack's credentials again after the store refused them."""
         # If none is available the outage lasts, up to the budget.
         with contextlib.suppress(errors.Denied):
             self.hub.adopt(self._resource.stack)
@@ -435,6 +455,7 @@ class ServerFleet:
 def _fetched(
     fetch: abc.Callable[[str, int], bytes], name: str
 ) -> bytes | errors.ServiceError:
+    """Fetch a signal's body; return the error if the store has one."""
     try:
         return fetch(name, cfg.CONF.heat_plugins.signal_body_limit)
     except errors.ServiceError as exc:

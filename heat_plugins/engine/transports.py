@@ -103,6 +103,7 @@ class SignalTransport:
         raise NotImplementedError
 
     def _signalling(self, **more: Any) -> deliveries.Signalling:
+        """Return how a server is to answer, with what all transports have."""
         return deliveries.Signalling(
             transport=self.name,
             answers_by=self.answers_by,
@@ -186,6 +187,7 @@ class TempURLPoll(SignalTransport):
             return
 
         def forget() -> None:
+            """Forget the container, and delete it if nothing else needs it."""
             # Before asking for others; see `sweeping`.
             self.resource.data_delete(rows.CONTAINER_KEY)
             if not container_in_use(self.resource, hub.container):
@@ -233,6 +235,7 @@ class ZaqarSignal(SignalTransport):
         )
 
     def poll(self, delivery: deliveries.Delivery) -> None:
+        """Let Heat read the queue: it stores what lies there in the row."""
         # Heat settles the row by what lies in the queue.
         in_process.take_queued(self.resource.context, delivery.deployment_id)
 

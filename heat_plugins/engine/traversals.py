@@ -129,6 +129,7 @@ def lost(
 
 
 def _key(node: _Node) -> resources.PointKey:
+    """Return what identifies a node of Heat's graph in its table."""
     return str(node.rsrc_id), node.is_update
 
 

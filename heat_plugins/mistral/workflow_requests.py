@@ -142,4 +142,5 @@ def surplus_log(data: Iterable[str]) -> list[str]:
 
 
 def _newest_keys(data: Iterable[str]) -> list[str]:
+    """Return the keys of a workflow's log of signals, newest first."""
     return sorted(key for key in data if key.startswith(_LOG_KEY))[::-1]

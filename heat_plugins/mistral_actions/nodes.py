@@ -27,6 +27,7 @@ def core(context: Any) -> node_operations.NodeOperations:
 
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
+    """Do an operation on nodes for a workflow."""
     return getattr(core(context), operation)(**arguments)
 
 

@@ -54,6 +54,7 @@ def limits() -> rendering.RenderingLimits:
 
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
+    """Do an operation on plans; a large result is a reference."""
     plans = core(context)
     result = getattr(plans, operation)(**arguments)
     if operation == 'deploy':

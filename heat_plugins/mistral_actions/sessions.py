@@ -61,6 +61,7 @@ def cloud(security: Any) -> rest.Cloud:
 
 
 def _auth(security: Any) -> Any:
+    """Return how to get tokens as the user of the workflow."""
     if security.trust_id:
         # Mistral's own credentials, with the trust for their scope.
         return loading.load_auth_from_conf_options(
@@ -104,6 +105,7 @@ def _token(security: Any) -> Any:
 
 
 def _verify(security: Any) -> bool | str:
+    """Return how to check the certificates of services."""
     if security.insecure:
         return False
     if security.auth_cacert:

@@ -177,6 +177,7 @@ class RunActions:
         return self._report(self._runs.cancel(run_id, target))
 
     def _report(self, run: runs.Run) -> dict[str, Any]:
+        """Return a run for a workflow, with when to look again."""
         is_complete = run.state == run_records.Phase.COMPLETE.value
         began = datetime.datetime.fromisoformat(run.created_at)
         age = self._clock() - began.timestamp()
@@ -198,6 +199,7 @@ def core(context: Any) -> RunActions:
 
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
+    """Do an operation on runs for a workflow."""
     try:
         return getattr(core(context), operation)(**arguments)
     except runs.NoDoor as exc:

@@ -33,10 +33,12 @@ def core(context: Any) -> validation_operations.ValidationOperations:
 
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
+    """Do an operation on validations for a workflow."""
     return getattr(core(context), operation)(**arguments)
 
 
 def _run(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
+    """Run validations, if the operator permits it on this host."""
     config.register_opts(CONF)
     if not CONF.heat_plugins.run_validations:
         raise errors.Refused(

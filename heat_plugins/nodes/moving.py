@@ -182,6 +182,7 @@ def _sent(
 
 
 def _begun(member: NodeMember, move: NodeMove, now: float) -> NodeMember:
+    """Return a node whose state Ironic has been asked to change."""
     return dataclasses.replace(
         member,
         phase=NodePhase.MOVING,
@@ -191,6 +192,7 @@ def _begun(member: NodeMember, move: NodeMove, now: float) -> NodeMember:
 
 
 def _now(member: NodeMember, phase: NodePhase, reason: str) -> NodeMember:
+    """Return a node in another phase of its move."""
     return dataclasses.replace(member, phase=phase, reason=reason)
 
 

@@ -245,6 +245,7 @@ class NodeOperations:
         return jobs.advance(job, begun, state, outcome)
 
     def _summarize(self, named: node.Node) -> Report:
+        """Return what introspection has found out about a node."""
         try:
             inspected = self._baremetal.inventory(named.uuid)
         except errors.NotFound:
@@ -274,6 +275,7 @@ class NodeOperations:
     def _named(
         self, names: abc.Collection[str] | None
     ) -> abc.Sequence[node.Node]:
+        """Return nodes by names or IDs; all if none are named."""
         nodes = self._baremetal.states()
         if names is None:
             return nodes
@@ -355,6 +357,7 @@ class NodeJob:
         }
 
     def _register(self, state: NodeWork) -> Step:
+        """Register the nodes of a file with Ironic."""
         try:
             report = self._core.registered(
                 self._file, remove=self._remove, dry_run=self._dry_run

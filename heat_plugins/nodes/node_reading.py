@@ -214,6 +214,7 @@ def _capabilities(given: Any) -> dict[str, str]:
 
 
 def _map(entry: abc.Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a map in the file of nodes."""
     value = entry.get(name, {})
     if not isinstance(value, dict):
         raise errors.Invalid(f'{name} must be a map')

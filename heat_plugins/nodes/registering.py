@@ -147,6 +147,7 @@ class Registrar:
         return result
 
     def _create(self, fields: abc.Mapping[str, Any]) -> None:
+        """Create a node in Ironic, also if the answer gets lost."""
         try:
             self._insist(lambda: self._baremetal.create_node(fields))
         except errors.Conflict:
@@ -156,6 +157,7 @@ class Registrar:
                 raise
 
     def _create_port(self, uuid: str, fields: abc.Mapping[str, Any]) -> None:
+        """Create a port of a node, also if the answer gets lost."""
         try:
             self._insist(lambda: self._baremetal.create_port(uuid, fields))
         except errors.Conflict:

@@ -180,6 +180,7 @@ def create(
     """
 
     def take() -> None:
+        """Create the object, unless it exists."""
         try:
             store.put_object(container, name, body)
         except errors.Unavailable:

@@ -318,6 +318,7 @@ class KeyKeeper:
     def _signer(
         self, container: str, kind: str, key: str, digest: str
     ) -> Signer:
+        """Return what signs URLs of a container."""
         return Signer(
             storage_url=self._store.url,
             container=container,
@@ -370,6 +371,7 @@ class KeyKeeper:
         return self._settled(container, key)
 
     def _own_key(self, purpose: str) -> str:
+        """Return the key to set where none is, the same in each engine."""
         if self._secret is None:
             return secrets.token_hex(32)
         return derive(self._secret, f'temp-url-key {purpose}')

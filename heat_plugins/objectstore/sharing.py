@@ -156,6 +156,7 @@ class Batches(Generic[Key, Item]):
     def _do_all(
         self, items: dict[Key, Item]
     ) -> tuple[set[Key], dict[Key, Exception]]:
+        """Do all at once; one by one if one of them spoils that."""
         try:
             return set(self._do(items)), {}
         except Exception as exc:

@@ -378,6 +378,7 @@ class ObjectStore:
         limit: int = 64 * 1024 * 1024,
         body: bytes | None = None,
     ) -> wire.Response:
+        """Send a request to the store; raise the error that it answers."""
         path = '/'.join(part for part in (container, name) if part)
         # HTTP clients and proxies resolve ".." in a path, and the holder of a
         # URL for a prefix chooses names below it: `prefix/../../../other/x`
@@ -410,6 +411,7 @@ class ObjectStore:
     def _error(
         self, method: str, what: str, response: wire.Response
     ) -> errors.ServiceError:
+        """Return the error for an answer of the store."""
         kind = _KINDS.get(response.status) or errors.of_status(response.status)
         # Callers that write name the purpose themselves.
         hint = _HINTS.get(response.status, '') if method == 'GET' else ''

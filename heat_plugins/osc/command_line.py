@@ -49,6 +49,7 @@ class Once(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
+        """Take the value of an option, but not twice."""
         if getattr(namespace, self.dest) is not None:
             parser.error(f'{option_string} can be given once')
         setattr(namespace, self.dest, values)
@@ -149,6 +150,7 @@ def file_of(*suffixes: str) -> abc.Callable[[str], pathlib.Path]:
     """Return a function that reads the name of a file of some kinds."""
 
     def read(name: str) -> pathlib.Path:
+        """Return the path of a file with one of the endings."""
         path = pathlib.Path(name)
         if path.suffix not in suffixes:
             raise argparse.ArgumentTypeError(

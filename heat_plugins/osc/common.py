@@ -264,6 +264,7 @@ class Report(Command, command.Lister):
         column_names: abc.Sequence[str],
         data: Any,
     ) -> int:
+        """Print a table, made safe for a terminal."""
         self.progress.stop()
         show = functools.partial(self._show, parsed_args)
         if isinstance(data, Many):

@@ -189,6 +189,7 @@ class _Epochs:
         self.since = 'just now'
 
     def fetch(self, name: str) -> json_records.FetchedRecord:
+        """Read the environment in Mistral that locks a plan."""
         record = self._insist(self._registry.get, self._names[name])
         if record is None:
             raise errors.NoObject(name)
@@ -206,6 +207,7 @@ class _Epochs:
         return json_records.FetchedRecord(value=value, age=now - at)
 
     def create(self, name: str, value: abc.Mapping[str, Any]) -> bool:
+        """Lock a plan by an environment in Mistral, unless one does."""
         record = Record(
             name=self._names[name],
             description=f'Plan {self._plan} is locked for a change',
@@ -376,5 +378,6 @@ def _claim(record: Record) -> Claim:
 
 
 def _time(seconds: float) -> str:
+    """Return a time in UTC for people."""
     when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return when.isoformat(timespec='seconds')

@@ -304,6 +304,7 @@ class PlanOperations:
         object: str | None,
         folders: abc.Container[str] = (),
     ) -> sources.Content:
+        """Read the files of a plan from a container or a tarball in it."""
         if object is None:
             return sources.from_container(
                 storage.Container(self._store, container, pools.Pool())

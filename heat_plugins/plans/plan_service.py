@@ -330,6 +330,7 @@ class Plans:
         )
 
     def _absent(self, name: str) -> errors.NotFound:
+        """Return the error for a plan that does not exist."""
         known: list[str] = []
         with contextlib.suppress(errors.Error):
             known = [summary.name for summary in self._claims.summaries()]
@@ -337,4 +338,5 @@ class Plans:
         return errors.NotFound(f'There is no plan {name}{hint}')
 
     def _container(self, name: str) -> plans.PlanContainer:
+        """Return the container of a plan."""
         return plans.PlanContainer(self.store, name, self._pool)

@@ -142,6 +142,7 @@ class CronTrigger(mistral_calls.MistralObject, _Base):
         after_props: heat_types.Properties,
         before_props: heat_types.Properties,
     ) -> bool:
+        """Say whether an update replaces the trigger."""
         # A replacement is created before the former trigger is deleted, but
         # cannot have its name.
         return bool(changed_properties_set) and (
@@ -228,6 +229,7 @@ class CronTrigger(mistral_calls.MistralObject, _Base):
         return props[self.COUNT] is not None or not props[self.PATTERN]
 
     def attribute(self, name: str, row: mistral_api.Row | None) -> object:
+        """Return an attribute; of a trigger that has gone, what is known."""
         if row is None:
             missing: dict[str, object] = {self.UPCOMING_EXECUTIONS: []}
             if self._is_finite():

@@ -104,6 +104,7 @@ class EventTrigger(mistral_calls.MistralObject):
     def _create(
         self, budget: calling.RetryBudget, props: heat_types.Properties
     ) -> bool:
+        """Create the event trigger, once."""
         what = 'cannot create the event trigger'
         values = self._values(budget, props)
         place = {name: props[name] for name in self.PLACE}

@@ -279,6 +279,7 @@ class Execution(mistral_calls.MistralCalls):
         raise resource.PollDelay(min(calling.backoff(waited), _LONGEST_DELAY))
 
     def _start(self, run: _Run) -> None:
+        """Begin to run the workflow, unless it has started."""
         if run.has_started:
             return
         self.ask(
@@ -293,6 +294,7 @@ class Execution(mistral_calls.MistralCalls):
         self.data_delete(_RESULT)
 
     def _stop(self, run: _Run | None) -> None:
+        """Cancel the execution of an action that Heat gives up."""
         if run is not None:
             self._cancel(run.id)
 
@@ -310,6 +312,7 @@ class Execution(mistral_calls.MistralCalls):
     def _row(
         self, budget: calling.RetryBudget, identifier: str
     ) -> mistral_api.Row | None:
+        """Return the execution in Mistral; None if there is none."""
         return self.find(
             budget,
             'cannot read the execution',
@@ -320,6 +323,7 @@ class Execution(mistral_calls.MistralCalls):
     def _result(
         self, budget: calling.RetryBudget, row: mistral_api.Row
     ) -> dict[str, object]:
+        """Return the output of an execution and what its tasks published."""
         tasks = self.ask(
             budget,
             'cannot list the tasks of the execution',

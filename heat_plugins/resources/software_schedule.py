@@ -378,12 +378,14 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             raise heat_types.invalid(self, exc) from exc
 
     def _is_pending(self, value: object) -> bool:
+        """Say whether a property needs what is not created yet."""
         return not self.stack.strict_validate or any(
             needed.action == self.INIT
             for needed in function.dependencies(value)
         )
 
     def _schedule(self, props: heat_types.Properties) -> schedules.Schedule:
+        """Return the times that the properties describe."""
         given = {
             name: props[name] for name in self.TIMES if props[name] is not None
         }
@@ -431,6 +433,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
     def _order(
         self, props: heat_types.Properties, run_id: str
     ) -> ordering.Start:
+        """Return the order of the run that the properties describe."""
         action, limits = props[self.ACTION], props[self.LIMITS]
         if action in actions.LIFECYCLE:
             raise errors.Invalid(f'only Heat runs {action}')
@@ -566,6 +569,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
 
     @rows.unquoted()
     def _change(self, changed: abc.Callable[[_Kept], _Kept]) -> bool:
+        """Change the schedule's record in the database."""
         is_changed = schedule_rows.change(self.context, self.id, changed)
         schedule_rows.wake(self.id)
         return is_changed

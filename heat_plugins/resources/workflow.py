@@ -89,6 +89,7 @@ class _Record:
 
     @property
     def all_names(self) -> list[str]:
+        """The names of all workflows that it has in Mistral."""
         return list(
             dict.fromkeys([*self.names.values(), *self.left, *self.former])
         )
@@ -199,6 +200,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
     def _check_use(
         self, workflows: abc.Mapping[str, definitions.Spec]
     ) -> None:
+        """Refuse a default or an input that no workflow has."""
         props = self.properties
         default = props[workflow_schema.DEFAULT_WORKFLOW]
         if default is not None and default not in workflows:
@@ -222,6 +224,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         workflows: abc.Mapping[str, definitions.Spec],
         ask: abc.Callable[..., Any],
     ) -> None:
+        """Refuse workflows that Mistral finds invalid."""
         answer = ask(
             self.client().workflows.validate, definitions.dump(workflows)
         )
@@ -234,6 +237,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
     # Life -----------------------------------------------------------------
 
     def _record(self) -> _Record:
+        """Return the names of the workflows that it has in Mistral."""
         text = self.data().get(_RECORD)
         record = stored.read(_Record, json.loads(text or '{}'))
         if text is None and self.resource_id is not None:
@@ -267,6 +271,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         return rows
 
     def _is_ours(self, row: mistral_api.Row) -> bool:
+        """Say whether a workflow belongs to the stack's project."""
         # A system's workflows belong to no project.
         project = getattr(row, 'project_id', None)
         return bool(project == self.context.project_id)
@@ -353,6 +358,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         budget: calling.RetryBudget,
         rows: abc.Mapping[str, mistral_api.Row],
     ) -> None:
+        """Delete workflows in Mistral."""
         for name, row in rows.items():
             if self._is_ours(row):
                 self.find(
@@ -448,6 +454,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         return list(itertools.islice(rows, _AT_A_TIME + 1))
 
     def _end(self, budget: calling.RetryBudget, row: mistral_api.Row) -> None:
+        """Cancel an execution, and wait until it has ended."""
         calls = self.client().executions
         if row.state not in outcome.FINISHED:
             try:
@@ -573,6 +580,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         entry['execution_id'] = execution_id
 
     def _remember(self, entry: abc.Mapping[str, Any]) -> None:
+        """Keep what a signal has started, among its last ones."""
         try:
             self.data_set(*workflow_requests.write_log(entry))
         except exception.NotFound:
@@ -611,6 +619,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         return {'workflows': {name: row.id for name, row in rows.items()}}
 
     def _newest_executions(self) -> list[dict[str, Any]]:
+        """Return the last executions of its workflows."""
         rows = [
             row.to_dict()
             for names_filter in _any_of(self._record().all_names)

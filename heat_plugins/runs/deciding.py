@@ -203,6 +203,7 @@ def needs_approval(run: _Record) -> bool:
 
 
 def _canaries(run: _Record) -> list[int]:
+    """Return the targets that go first, by number."""
     there = [n for n, attempt in enumerate(run.attempts) if attempt.counts]
     return there[: run.order.limits.canary]
 

@@ -108,6 +108,7 @@ class RunLogs:
     def _iterate(
         self, prefix: str, after: str = ''
     ) -> abc.Iterator[stores.ListedObject]:
+        """List the parts of a log; none if there is no container."""
         with contextlib.suppress(errors.NoObject):
             yield from self._store.iterate(self._container, prefix, after)
 
@@ -283,6 +284,7 @@ class Reader:
 
 
 def _last(path: str) -> str:
+    """Return the last part of an object's name."""
     return path.rpartition('/')[2]
 
 
@@ -382,6 +384,7 @@ class Tail:
         return self._reader.offset > before
 
     def _note_silence(self, note: str) -> None:
+        """Tell the user once why no output comes."""
         if not self._is_noted:
             self._is_noted = True
             self._note(note)

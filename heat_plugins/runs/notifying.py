@@ -375,6 +375,7 @@ def headers(packed: bytes, secret: str, now: float) -> dict[str, str]:
 
 
 def _safe(value: Any) -> Any:
+    """Return what a webhook is told, made safe for a terminal."""
     if isinstance(value, abc.Mapping):
         return {name: _safe(each) for name, each in value.items()}
     return foreign.line(value, bounds.NAME) if value is not None else None

@@ -294,6 +294,7 @@ def read_query(text: str) -> Query:
 
 
 def _number(name: str, text: str) -> int:
+    """Read a number of a query."""
     if not text.isascii() or not text.isdecimal() or len(text) > 10:
         raise errors.Invalid(f'"{name}" of the query must be a number')
     return int(text)
@@ -344,6 +345,7 @@ def _read(
 
 
 def _unknown(name: str, known: abc.Iterable[str]) -> errors.Invalid:
+    """Return the error for a key that an order cannot have."""
     return errors.Invalid(
         f'An order has no key {bounds.shortened(name)}'
         + bounds.did_you_mean(name, known)

@@ -78,6 +78,7 @@ class Result:
 
     @property
     def state(self) -> run_records.State:
+        """The state of a target that has sent this result."""
         return run_records.State(self.outcome.status.lower())
 
     def late(self, reason: str) -> dict[str, Any]:

@@ -534,6 +534,7 @@ class RunRecord:
 
     @classmethod
     def new(cls, order: RunOrder) -> 'RunRecord':
+        """Return the record of a run that has just been ordered."""
         return cls(
             order=order,
             control=Control(began_at=order.created_at),

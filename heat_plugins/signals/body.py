@@ -200,6 +200,7 @@ def failure(reason: str) -> SignalOutcome:
 
 
 def _refuse_constant(text: str) -> NoReturn:
+    """Refuse NaN and Infinity in a body."""
     # Python reads NaN and Infinity; no other reader of the outputs does.
     raise ValueError(text)
 

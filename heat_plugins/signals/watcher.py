@@ -255,6 +255,7 @@ class Watcher:
     def _wake_by(
         self, woken: threading.Event | None, tickets: abc.Iterable[Ticket]
     ) -> None:
+        """Set the event by which deployments that wait are woken."""
         with self._lock:
             for ticket in tickets:
                 wait = self._find(ticket)
@@ -262,10 +263,12 @@ class Watcher:
                     wait.woken = woken
 
     def _find(self, ticket: Ticket) -> _Wait | None:
+        """Return what waits for a signal; None if nothing does."""
         wait = self._waits.get(ticket.deployment_id)
         return wait if wait is not None and wait.ticket == ticket else None
 
     def _observe(self, ticket: Ticket, *, may_peek: bool) -> Observation:
+        """Return what is known of a signal that is waited for."""
         wait = self._find(ticket)
         if wait is None:
             return Observation.SUPERSEDED
@@ -327,11 +330,13 @@ class Watcher:
             self._forget(deployment_id)
 
     def _forget(self, deployment_id: str) -> None:
+        """End a wait, and wake its thread."""
         wait = self._waits.pop(deployment_id, None)
         if wait is not None and wait.woken is not None:
             wait.woken.set()
 
     def _poll_if_due(self) -> None:
+        """Look for signals, if it is time and no other thread does."""
         if self._clock() < self._next_poll:
             return
         if not self._polling.acquire(blocking=False):
@@ -342,6 +347,7 @@ class Watcher:
             self._polling.release()
 
     def _poll(self) -> None:
+        """List the signals once, for all that wait."""
         with self._lock:
             begun = self._clock()
             if begun < self._next_poll:

@@ -433,6 +433,7 @@ class _Rows:
     def _add(
         self, kind: chart.RowKind, path: str, what: str, bar: chart.Bar
     ) -> None:
+        """Add a bar to a row of the chart."""
         if not self._lately((bar,)):
             return
         rows = self._own[path]
@@ -452,6 +453,7 @@ class _Rows:
         )
 
     def _lately(self, bars: tuple[chart.Bar, ...]) -> tuple[chart.Bar, ...]:
+        """Return the bars that end after the asked-for beginning."""
         since = self._wanted.since
         if since is None:
             return bars

@@ -120,6 +120,7 @@ class _TextDrawing:
         )
 
     def lines(self) -> abc.Iterator[rich_text.Text]:
+        """Yield the lines of the chart: axis, rows, legend."""
         axis = ''
         for label in self._scale.labels(self._plot, self._zone):
             axis = f'{axis.ljust(self._column(label.position))}{label.text}'
@@ -142,6 +143,7 @@ class _TextDrawing:
     def _row(
         self, row: chart.ChartRow, end: str
     ) -> abc.Iterator[rich_text.Text]:
+        """Yield the lines of one row of the chart."""
         name = fitted(_named(row), self._names, self._glyphs.ellipsis)
         state = row.last.state if row.last else chart.State.COMPLETE
         for lane in row.lanes(self._chart.now):
@@ -157,6 +159,7 @@ class _TextDrawing:
             name, end = ' ' * self._names, ''
 
     def _lane(self, lane: list[chart.Bar]) -> list[tuple[str, str]]:
+        """Return the cells of a line, each with its colour."""
         drawn_cells = [(' ', '')] * self._plot
         for cut in self._scale.cuts:
             middle = self._column((cut.left + cut.right) / 2)
@@ -178,6 +181,7 @@ class _TextDrawing:
         return drawn_cells
 
     def _column(self, position: float) -> int:
+        """Return the column of a position from 0 to 1."""
         return min(int(position * self._plot), self._plot - 1)
 
 

@@ -289,10 +289,12 @@ def draw(
 
 
 def _text(text: str) -> str:
+    """Return text as HTML."""
     return html.escape(foreign.line(text))
 
 
 def _row(target: 'runs.Target', now: float) -> str:
+    """Return a target's row in the page, as HTML."""
     begun, ended = _moment(target.started_at), _moment(target.ended_at)
     took = None
     if begun is not None:

@@ -309,9 +309,11 @@ class _Drawing:
         return _group(_described(bar, now), wait + work + text)
 
     def _x(self, position: float) -> float:
+        """Return the x of a position from 0 to 1."""
         return self._left + position * self._plot
 
     def _at(self, time: float) -> float:
+        """Return the x of a time."""
         return self._x(self._scale.position(time))
 
 
@@ -326,6 +328,7 @@ def _group(title: str, content: str) -> str:
 
 
 def _text(x: float, y: float, text: str, css_class: str) -> str:
+    """Return an SVG element with text."""
     return (
         f'<text class="{css_class}" x="{x:.1f}" y="{y:.1f}">{_safe(text)}'
         '</text>'
@@ -335,6 +338,7 @@ def _text(x: float, y: float, text: str, css_class: str) -> str:
 def _rect(
     css_class: str, x: float, y: float, width: float, height: float
 ) -> str:
+    """Return an SVG element that is a bar."""
     return (
         f'<rect class="{css_class}" x="{x:.1f}" y="{y:.1f}" '
         f'width="{width:.1f}" height="{height:g}" rx="2"/>'
@@ -374,6 +378,7 @@ def _column(
 
 
 def _clock(time: float) -> str:
+    """Return a time in UTC for people."""
     when = datetime.datetime.fromtimestamp(time, datetime.UTC)
     return f'{when:%Y-%m-%d %H:%M:%S} UTC'
 

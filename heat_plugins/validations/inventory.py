@@ -177,6 +177,7 @@ def _read_output(output: Any, stack: str) -> tuple[Host, ...]:
 
 
 def _name(name: str) -> str:
+    """Refuse the name of a host that Ansible cannot have."""
     if not _NAME.fullmatch(name):
         raise errors.Invalid(f'{name[:100]!r} cannot be the name of a host')
     return name
@@ -198,6 +199,7 @@ def _address(value: Any, name: str) -> str:
 
 
 def _groups(names: abc.Iterable[str]) -> tuple[str, ...]:
+    """Return the names of a host's groups as Ansible can have them."""
     cleaned = (_GROUP.sub('_', name)[:100] for name in names)
     return tuple(
         dict.fromkeys(

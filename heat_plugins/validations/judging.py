@@ -163,4 +163,5 @@ class Account:
             self._tasks.append(task)
 
     def _text(self, value: Any) -> str:
+        """Return text of Ansible without secrets, cut."""
         return self._mask.text(str(value or ''))[:_MESSAGE]

@@ -201,6 +201,7 @@ def check() -> None:
 
 
 def _path() -> str:
+    """Return the PATH for Ansible's programs."""
     # Ansible is in the folder of the Python that runs this.
     programs = pathlib.Path(sys.executable).parent
     return f'{programs}:{os.environ.get("PATH", os.defpath)}'

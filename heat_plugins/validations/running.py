@@ -139,6 +139,7 @@ class Runner:
     def _end(
         self, account: judging.Account, playbook: playbooks.Playbook
     ) -> None:
+        """Note how a playbook has ended."""
         status = playbook.status()
         if not status and self._stopping:
             status = 'stopped'
@@ -148,6 +149,7 @@ class Runner:
         self._unwritten.append(account)
 
     def _write_details(self) -> None:
+        """Write the results of ended validations."""
         while self._unwritten:
             account = self._unwritten[0]
             self._ledger.write_detail(
@@ -156,6 +158,7 @@ class Runner:
             del self._unwritten[0]
 
     def _stop(self) -> None:
+        """Stop the playbooks, and start no other."""
         self._stopping = True
         for playbook in self._active.values():
             playbook.stop()
@@ -167,6 +170,7 @@ class Runner:
         self._waiting.clear()
 
     def _snapshot(self) -> ledgers.ValidationRun:
+        """Return how far the validations are."""
         return dataclasses.replace(
             self._run,
             seconds=round(self._machine.monotonic() - self._begun_at, 1),

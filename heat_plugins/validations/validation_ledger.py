@@ -301,6 +301,7 @@ def _ids(names: abc.Iterable[str]) -> list[str]:
 
 
 def _values(kept: ValidationRun | Detail) -> Any:
+    """Return a record as JSON has it."""
     return stored.versioned(type(kept), dataclasses.asdict(kept))
 
 

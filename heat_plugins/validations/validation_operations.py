@@ -300,6 +300,7 @@ class ValidationOperations:
                 )
 
     def _now(self) -> str:
+        """Return the time for people."""
         now = datetime.datetime.fromtimestamp(
             self._plans.clock(), datetime.UTC
         )

@@ -570,6 +570,7 @@ def below(context: heat_types.Context, root_stack_id: str) -> list[Any]:
 
 
 def _is_own(context: heat_types.Context) -> Any:
+    """Return the condition that a stack is the caller's and not deleted."""
     return (_Stack.tenant == context.project_id) & _Stack.deleted_at.is_(None)
 
 
@@ -653,6 +654,7 @@ def with_waiting(
 
 
 def _is_group() -> Any:
+    """Return the condition that a resource is a group without nested stack."""
     return _Resource.physical_resource_id.endswith(
         f'-{signal_names.GROUP_TAIL}'
     )
@@ -992,6 +994,7 @@ def points(context: heat_types.Context, stalled: Idle) -> dict[PointKey, Any]:
 
 
 def _is_of(stalled: Idle) -> tuple[Any, Any]:
+    """Return the conditions of one update's points of Heat's graph."""
     return (
         _Point.stack_id == stalled.stack_id,
         _Point.traversal_id == stalled.traversal_id,

@@ -321,6 +321,7 @@ def _is_below(column: Any, group_id: str) -> Any:
 
 
 def _row(row: Any, config: Any) -> heat_values.DeploymentRow:
+    """Return a row of Heat's table of deployments as a value."""
     return heat_values.DeploymentRow(
         id=row.id,
         server_id=row.server_id,
@@ -367,6 +368,7 @@ def change(
 
 
 def _change(*conditions: Any, **values: object) -> sqlalchemy.Update:
+    """Return the statement that changes deployments."""
     return sqlalchemy.update(_Deployment).where(*conditions).values(**values)
 
 
@@ -422,6 +424,7 @@ def beginning(ticket: watcher.Ticket) -> sqlalchemy.Update:
 
 
 def _is_waited_for(ticket: watcher.Ticket) -> tuple[Any, ...]:
+    """Return the conditions that a deployment still waits with a config."""
     return (
         _Deployment.id == ticket.deployment_id,
         _Deployment.config_id == ticket.config_id,
@@ -578,6 +581,7 @@ def rewrite(
 
 
 def _content(draft: heat_values.DerivedConfig) -> dict[str, Any]:
+    """Return a config as Heat's table has it."""
     return {
         'group': draft.group,
         'name': draft.name,

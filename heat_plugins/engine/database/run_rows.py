@@ -165,6 +165,7 @@ class RunRows:
         *,
         tick: run_store.Tick | None = None,
     ) -> run_store.StoredRun:
+        """Store a new run with its targets."""
         order = stored.dump(dataclasses.replace(run.order, members=()))
         now = int(time.time())
         targets = [
@@ -258,6 +259,7 @@ class RunRows:
     def load(
         self, run_id: str, project_id: str | None = None
     ) -> run_store.StoredRun:
+        """Return a run with its targets."""
         with _reading() as session:
             run = _find(session, run_id)
         if run is None or project_id not in (None, run.project_id):
@@ -268,6 +270,7 @@ class RunRows:
     def heads(
         self, project_id: str, wanted: ordering.Query
     ) -> list[run_records.Head]:
+        """Return a page of a project's runs, the newest first."""
         with _reading() as session:
             query = (
                 sqlalchemy.select(
@@ -297,6 +300,7 @@ class RunRows:
     def latest(
         self, project_id: str, deployment_ids: abc.Collection[str], most: int
     ) -> abc.Mapping[str, list[run_records.RunRecord]]:
+        """Return the last runs of each deployment."""
         newest = sqlalchemy.desc(_Run.created_at), sqlalchemy.desc(_Run.id)
         place = sqlalchemy.func.row_number().over(
             partition_by=_Target.deployment_id, order_by=newest
@@ -339,6 +343,7 @@ class RunRows:
     def on_server(
         self, project_id: str, server_id: str
     ) -> list[run_records.RunRecord]:
+        """Return the runs that a server may have just now."""
         query = (
             sqlalchemy.select(*_BARE)
             .join_from(
@@ -360,6 +365,7 @@ class RunRows:
 
     @_in_database
     def held_in(self, stack_id: str) -> abc.Mapping[str, abc.Set[str]]:
+        """Return which deployments of a stack have runs on servers, by run."""
         query = sqlalchemy.select(_Target.run_id, _Target.deployment_id).where(
             _Target.stack_id == stack_id, _Target.row_id.is_not(None)
         )
@@ -372,6 +378,7 @@ class RunRows:
     def heads_of(
         self, projects: abc.Mapping[str, str]
     ) -> abc.Mapping[str, run_records.Head]:
+        """Return some runs as a list has them, by ID."""
         query = sqlalchemy.select(
             _Run.id, _Run.project_id, _Run.created_at, _Run.head
         ).where(_IS_SHOWN)
@@ -383,6 +390,7 @@ class RunRows:
 
     @_in_database
     def led_by(self, engine_id: str) -> abc.Mapping[str, int]:
+        """Return the versions of the runs that an engine leads, by ID."""
         query = sqlalchemy.select(_Run.id, _Run.version).where(
             _Run.ended_at.is_(None), _Run.engine_id == engine_id
         )
@@ -390,12 +398,14 @@ class RunRows:
 
     @_in_database
     def leaders(self) -> abc.Set[str]:
+        """Return the engines that lead runs."""
         query = sqlalchemy.select(_Run.engine_id).distinct()
         query = query.where(_Run.ended_at.is_(None))
         return {row.engine_id for row in rows.select(_admin(), query)}
 
     @_in_database
     def take_over(self, dead: str, engine_id: str, most: int) -> list[str]:
+        """Let an engine lead runs of a dead one; return their IDs."""
         query = (
             sqlalchemy.select(_Run.id)
             .where(_Run.ended_at.is_(None), _Run.engine_id == dead)
@@ -418,6 +428,7 @@ class RunRows:
     def with_notices(
         self, engine_id: str, now: float, most: int
     ) -> abc.Mapping[str, str]:
+        """Return the runs with webhooks that are due, with projects."""
         is_theirs = _Run.notice_at <= now - run_store.NOTICE_LEAD
         query = (
             sqlalchemy.select(_Run.id, _Run.project_id)
@@ -442,6 +453,7 @@ class RunRows:
         taken: abc.Collection[str] = (),
         engine_id: str | None = None,
     ) -> run_store.StoredRun:
+        """Store a run's next step, if no engine has changed it since."""
         given = given or {}
         leader = engine_id or before.engine_id
         statement = (
@@ -490,6 +502,7 @@ class RunRows:
         self,
         outcomes: abc.Mapping[run_store.TargetKey, run_records.Attempt],
     ) -> abc.Mapping[run_store.TargetKey, run_records.Attempt]:
+        """Store servers' answers; return those that count."""
         counted: dict[run_store.TargetKey, run_records.Attempt] = {}
         # Else two engines with the same answers would conflict.
         keys = sorted(outcomes, key=dataclasses.astuple)
@@ -528,6 +541,7 @@ class RunRows:
 
     @_in_database
     def is_busy(self, run_id: str) -> bool:
+        """Say whether a run has targets that wait or run."""
         query = sqlalchemy.select(_Target.number).where(
             _Target.run_id == run_id,
             _Target.state.is_(None) | _Target.state.in_(_LIVE),
@@ -536,6 +550,7 @@ class RunRows:
 
     @_in_database
     def delete(self, project_id: str, run_id: str) -> None:
+        """Hide an ended run; its rows go later."""
         is_run = (_Run.id == run_id) & (_Run.project_id == project_id)
         with _writing() as session:
             deleted = session.execute(
@@ -556,6 +571,7 @@ class RunRows:
 
     @_in_database
     def remove(self, surplus: run_store.Surplus) -> None:
+        """Delete some rows of a run that is hidden or too old."""
         with _writing() as session:
             deleted = session.execute(
                 sqlalchemy.delete(run_tables.RUN).where(
@@ -613,6 +629,7 @@ class RunRows:
 
     @_in_database
     def surplus(self) -> list[run_store.Surplus]:
+        """Return ended runs that go: too old, or too many in a project."""
         options, now = cfg.CONF.heat_plugins, time.time()
         oldest = now - options.runs_kept_days * _DAY
         most_bytes = options.run_outputs_kept * 2**20
@@ -668,10 +685,12 @@ def _admin() -> Any:
 
 
 def _writing() -> Any:
+    """Begin a transaction in Heat's database, across projects."""
     return db_api.context_manager.writer.using(_admin())
 
 
 def _reading() -> Any:
+    """Begin a transaction that reads, across projects."""
     return db_api.context_manager.reader.using(_admin())
 
 
@@ -702,6 +721,7 @@ def _of_attempt(attempt: run_records.Attempt, now: int) -> dict[str, Any]:
 
 
 def _head(row: Any) -> run_records.Head:
+    """Return a run as a list has it; one that says so if unreadable."""
     try:
         return stored.read(run_records.Head, row.head)
     except ValueError as exc:
@@ -713,6 +733,7 @@ def _head(row: Any) -> run_records.Head:
 
 
 def _find(session: Any, run_id: str) -> run_store.StoredRun | None:
+    """Read a run with its targets; None if there is none."""
     row = session.execute(
         sqlalchemy.select(run_tables.RUN).where(_Run.id == run_id, _IS_SHOWN)
     ).first()

@@ -233,6 +233,7 @@ def upgrade(engine: sqlalchemy.Engine) -> None:
 
 
 def _upgrade(engine: sqlalchemy.Engine) -> None:
+    """Make the tables, or bring them up to date, under alembic's lock."""
     with engine.connect() as connection:
         if wait := _LOCK_WAITS.get(engine.dialect.name):
             connection.execute(sqlalchemy.text(wait))
@@ -256,6 +257,7 @@ def _revisions(connection: sqlalchemy.Connection) -> set[str]:
 
 
 def _known() -> set[str]:
+    """Return the revisions of the tables that this release knows."""
     return {each.revision for each in _script().walk_revisions()}
 
 
@@ -364,4 +366,5 @@ def read(context: heat_types.Context, *, has_tables: bool) -> FormerRuns:
 def _counted(
     context: heat_types.Context, query: sqlalchemy.Select[tuple[str, int]]
 ) -> dict[str, int]:
+    """Return the numbers that a query has, by name."""
     return dict(map(tuple, rows.select(context, query)))

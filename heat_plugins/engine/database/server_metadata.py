@@ -90,6 +90,7 @@ def _tell(
     reading_project: str | None,
     wanted: abc.Mapping[str, heat_types.Context],
 ) -> abc.Collection[str]:
+    """Write servers' configs to where they read them."""
     context = next(iter(wanted.values()))
     pending, others = set(wanted), set()
     for _attempt in range(_ATTEMPTS):
@@ -180,6 +181,7 @@ def _put(server: _Server) -> None:
 
 
 def _put_once(part: heat_values.ServerResource) -> None:
+    """PUT a server's metadata at its signed URL."""
     try:
         answer = session().put(
             part.put_url or '',
@@ -214,6 +216,7 @@ def session() -> requests.Session:
 
 
 def _log(server_id: str, exc: Exception) -> None:
+    """Log that a server was not told."""
     LOG.error(
         'Cannot update the metadata of server %(server)s: %(error)s',
         {'server': server_id, 'error': exc},

@@ -60,6 +60,7 @@ class Servers:
         return self.name_of(self.find(server_id))
 
     def name_of(self, server: heat_values.Server) -> str:
+        """Return a server's path in the stack, for people."""
         return path(self._deployment.context, server, self._root_stack_id)
 
     def is_reachable(self, server: heat_values.Server) -> bool:

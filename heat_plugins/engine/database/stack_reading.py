@@ -212,6 +212,7 @@ class ProjectStacks(OwnHeat):
     def _remember(
         self, given: abc.Iterable[heat_values.DeploymentRow]
     ) -> None:
+        """Keep deployments, and their configs, for later questions."""
         for row in given:
             self._given[row.id] = row
             self._configs[row.config.id] = row.config
@@ -219,6 +220,7 @@ class ProjectStacks(OwnHeat):
     def _read_stacks(
         self, ids: abc.Collection[str], name: str | None = None
     ) -> None:
+        """Read stacks and their templates, which are kept."""
         for row in resources.stacks_with_templates(self._context, ids, name):
             template = row.template or {}
             self._templates[row.id] = template
@@ -240,6 +242,7 @@ class ProjectStacks(OwnHeat):
 
 
 def _types_of(template: abc.Mapping[str, Any]) -> dict[str, str]:
+    """Return the types of a template's resources, by name."""
     parts = template.get('resources') or template.get('Resources') or {}
     return {
         name: str(part.get('type') or part.get('Type'))

@@ -129,6 +129,7 @@ class Door:
     def _start(
         self, context: heat_types.Context, wanted: ordering.Start, leader: str
     ) -> _Answer:
+        """Store the run that a user orders, or only select its targets."""
         config = _config(context, wanted)
         limits = run_records.RunLimits.asked(wanted.limits)
         least, most = 2 * live.SLOT, (live.MOST - 1) * live.SLOT
@@ -259,6 +260,7 @@ class Door:
         ]
 
     def _list(self, project_id: str, wanted: ordering.Query) -> list[_Answer]:
+        """Return a page of the project's runs, the newest first."""
         states = [each.value for each in run_records.Phase]
         if unknown := {*wanted.state} - {*states}:
             raise errors.Invalid(
@@ -280,6 +282,7 @@ class Door:
     def _listed(
         self, project_id: str, head: run_records.Head, wanted: ordering.Query
     ) -> _Answer:
+        """Return a run as a list shows it, with its targets if asked for."""
         values = overview.of_head(head)
         if wanted.targets:
             values['target_list'] = []
@@ -376,6 +379,7 @@ class Door:
         )
 
     def _shown(self, found: run_store.StoredRun) -> _Answer:
+        """Return a run as Heat's API shows a deployment."""
         run = found.run
         values = overview.of(run, self._clock())
         # They are among the targets.
@@ -498,6 +502,7 @@ def _check_policy(context: heat_types.Context) -> None:
 
 
 def _who(context: heat_types.Context) -> str:
+    """Return the user who asks, for people."""
     return str(context.username or context.user_id or 'unknown')
 
 
@@ -634,6 +639,7 @@ def _answer(
 
 
 def _target(run: run_records.RunRecord, number: int, outputs: bool) -> _Answer:
+    """Return a run's target as Heat's API shows a deployment."""
     values = {'number': number, **overview.target(run, number)}
     if not outputs:
         del values['outputs']

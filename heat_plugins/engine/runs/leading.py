@@ -227,6 +227,7 @@ class Leader:
                         led.stored, led.due = None, 0.0
 
     def _poll(self, stack: run_fleet.StackRuns) -> None:
+        """Look for answers of a stack's servers; retry if that fails."""
         stack.due = math.inf
         try:
             stack.poll()
@@ -277,6 +278,7 @@ class Leader:
         led.due = min(led.due, self._monotonic() + pause)
 
     def _forget(self, led: _Led) -> None:
+        """Stop leading a run: it has ended, or another engine leads it."""
         with self._lock:
             self._led.pop(led.id, None)
         schedule_rows.wake(led.id)

@@ -383,6 +383,7 @@ class StackRuns:
     def _note_end(
         self, task: fleets.Task, failure: deliveries.Failure | None
     ) -> None:
+        """Note that a server's config has gone, so that its try ends."""
         key = self._keys[task.member.id]
         self._wanted.pop(key, None)
         if key in self._counted:
@@ -404,6 +405,7 @@ class StackRuns:
         return pools.Pool(attempts=1).each(self._fetched, names)
 
     def _fetched(self, name: str) -> bytes | errors.ServiceError:
+        """Fetch a result's body; note when the server has sent it."""
         store = self.hub.store
         try:
             sent = store.fetch(

@@ -139,6 +139,7 @@ def tell(
 def _try_to_tell(
     store: run_store.RunStore, run_id: str, clock: abc.Callable[[], float]
 ) -> None:
+    """Tell a run's webhook; a failure is logged and retried."""
     try:
         _tell(store, run_id, clock)
     except (run_store.Stale, errors.NotFound):

@@ -133,6 +133,7 @@ class _Stack:
 
     @functools.cached_property
     def loaded(self) -> Any:
+        """The stack, loaded with its stored credentials."""
         stack = run_fleet.load_stack(self._row.stack_id, self._row.project_id)
         if stack is None:
             raise errors.Denied(
@@ -288,6 +289,7 @@ class Keeper:
         return None
 
     def _note_unreadable(self, row: _Row, exc: Exception) -> None:
+        """Warn once of a schedule whose record is unreadable here."""
         is_later = isinstance(exc, stored.LaterVersion)
         LOG.warning(
             'Schedule %(name)s of stack %(stack)s does not run here, as its '
@@ -550,6 +552,7 @@ def _tell(row: _Row, ticks: abc.Iterable[int], why: str) -> None:
 
 
 def _log(decided: _Decided) -> None:
+    """Write events and the log of what was decided for a schedule."""
     row, decision = decided.row, decided.decision
     before, settled = decided.before.record, decided.settled.record
     is_left = settled.running is None and not before.created
@@ -581,6 +584,7 @@ def _log(decided: _Decided) -> None:
 def _record_failure(
     step: _Step, row: _Row, kept: _Kept, exc: Exception
 ) -> None:
+    """Log why a schedule cannot do a step, and keep the reason."""
     # Others may quote secrets.
     shown = str(exc) if isinstance(exc, errors.Error) else type(exc).__name__
     reason = bounds.shortened(shown, bounds.PART)

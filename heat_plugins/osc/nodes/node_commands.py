@@ -324,6 +324,7 @@ class ProvideNodes(NodeCommand):
 
 
 def _nodes(parsed_args: argparse.Namespace) -> list[str] | None:
+    """Return the nodes that were named; None for all."""
     if bool(parsed_args.nodes) == parsed_args.all:
         raise exceptions.CommandError('Name nodes, or give --all')
     return parsed_args.nodes or None

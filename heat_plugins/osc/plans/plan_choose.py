@@ -176,6 +176,7 @@ class _ChangeParameters(plan_common.PlanCommand):
         values: abc.Mapping[str, Any],
         unset: abc.Sequence[str],
     ) -> common.Shown:
+        """Set and unset parameters of a plan; list those that changed."""
         changed = self.plans().update_parameters(
             parsed_args.plan, values, unset, parsed_args.role
         )

@@ -15,6 +15,7 @@ from heat_plugins.osc.plans import plan_common
 
 
 def _shown(plan: abc.Mapping[str, Any]) -> common.Shown:
+    """Return a plan for a table."""
     lists = ('environments', 'parameters', 'secrets', 'post_deployment')
     shown = {
         name: columns.NamesCell(value) if name in lists else value

@@ -61,6 +61,7 @@ class PlanCommand(common.Report):
         return functools.partial(self.progress.show, what)
 
     def warn(self, warnings: abc.Iterable[str]) -> None:
+        """Print warnings about a plan."""
         for warning in warnings:
             self.log.warning('%s', warning)
 

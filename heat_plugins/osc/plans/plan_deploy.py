@@ -109,6 +109,7 @@ class DeployPlan(plan_common.PlanCommand):
         show: progress.DeploymentProgress,
         parsed_args: argparse.Namespace,
     ) -> plan_deployment.Step:
+        """Deploy a plan, and show how it goes."""
         follower: plan_stacks.StackFollower | None = None
 
         def tell(step: plan_deployment.Step) -> bool:
@@ -177,6 +178,7 @@ class ShowStatus(plan_common.PlanCommand):
         plans: plan_operations.PlanOperations,
         status: abc.Mapping[str, Any],
     ) -> None:
+        """Show how a deployment goes until it ends."""
         show = progress.DeploymentProgress(self.progress, status['plan'])
         started = deploying.Started(stack_id=status['stack_id'])
         follower = _follower(plans, show.plan, started)
@@ -233,6 +235,7 @@ class ShowDiff(plan_common.PlanCommand):
 
 
 def _status(status: abc.Mapping[str, Any]) -> common.Shown:
+    """Return how a plan's deployment goes, for a table."""
     return plan_common.one(status, *_SHOWN)
 
 

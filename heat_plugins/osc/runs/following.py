@@ -79,6 +79,7 @@ class Raw:
         self._decoder = codecs.getincrementaldecoder('utf-8')('replace')
 
     def show(self, content: bytes, *, is_last: bool = False) -> None:
+        """Print a part of a log as it is, but safe for a terminal."""
         if self._stream.isatty():
             text = self._decoder.decode(content, is_last)
             self._stream.write(foreign.block(text))
@@ -87,6 +88,7 @@ class Raw:
         self._stream.flush()
 
     def end(self) -> None:
+        """Print what is left at the end of a log."""
         self.show(b'', is_last=True)
 
 
@@ -105,6 +107,7 @@ class Lines:
         self._rest = ''
 
     def show(self, content: bytes) -> None:
+        """Print the lines of a log that are complete."""
         *lines, rest = (self._rest + self._decoder.decode(content)).split('\n')
         # Not all of it: its end may be the next that comes.
         length = max(0, len(rest) - 1) // self._width * self._width
@@ -112,12 +115,14 @@ class Lines:
         self._say([*lines, rest[:length]] if length else lines)
 
     def end(self) -> None:
+        """Print a last line that has no end."""
         self._rest += self._decoder.decode(b'', True)
         if self._rest:
             self._say([self._rest])
             self._rest = ''
 
     def _say(self, lines: abc.Iterable[str]) -> None:
+        """Print lines of a server's log, each behind its name."""
         shown = (
             self._before + piece
             for line in lines
@@ -196,6 +201,7 @@ class Output:
     def _tail(
         self, run: run_client.Run, target: run_client.Target
     ) -> tuple[logs.Tail, Raw | Lines]:
+        """Return where a target's log comes from, and what prints it."""
         run_id = run.id
         place = run_id, target.stack_id
         objects = run_objects.RunObjects(
@@ -261,6 +267,7 @@ class _Followed:
 
     @property
     def ended(self) -> bool:
+        """Whether nothing more comes of this run."""
         target = self.target
         return self.run.ended or bool(
             target and target.state in run_columns.ENDED
@@ -423,6 +430,7 @@ class Follower:
         each.is_shown = True
 
     def _read(self, each: _Followed) -> None:
+        """Ask how a run goes, if it is time."""
         now = time.monotonic()
         is_known = now < each.due and self._target is None
         version = each.run.version if is_known else None

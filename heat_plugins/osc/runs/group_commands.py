@@ -68,6 +68,7 @@ class _Groups:
 def _single(
     heat: stack_tree.Orchestration, stack: heat_values.Stack
 ) -> _Groups:
+    """Return the groups of a stack that have no nested stack."""
     places = stack_tree.find(heat, stack)
     return _Groups(
         stack=stack,

@@ -627,6 +627,7 @@ class ShowOutput(RunCommand):
         run_id: str,
         targets: abc.Sequence[run_client.Target],
     ) -> common.Shown:
+        """Write the outputs of a run's targets into a folder, a file each."""
         with common.access('write', folder):
             path = private_files.folder(pathlib.Path(folder))
         files, refused = 0, []

@@ -152,6 +152,7 @@ class PreviewSchedule(common.Report):
 
 
 def _row(schedule: schedules.Schedule, tick: schedules.Tick) -> dict[str, Any]:
+    """Return a time of a schedule for a table."""
     local = datetime.datetime.fromtimestamp(tick.time, schedule.zone)
     return {
         'local': local.isoformat(),

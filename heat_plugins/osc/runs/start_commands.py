@@ -69,6 +69,7 @@ def _parse(
 
 
 def _share(text: str) -> str:
+    """Check a number or a percentage on the command line."""
     try:
         return str(run_records.Share.parse(text))
     except ValueError as exc:
@@ -76,6 +77,7 @@ def _share(text: str) -> str:
 
 
 def _count(text: str) -> int:
+    """Read a number on the command line."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError('must be a number, 0 or more')
     return int(text)
@@ -444,6 +446,7 @@ class StartRun(common.Report):
         raise exceptions.CommandError(message)
 
     def _confirm(self, selected: client.Selection, what: str) -> None:
+        """Show the selected targets, and ask the user whether to start."""
         chosen = [each for each in selected.rows if each['is_target']]
         lines = [
             f'  {each["stack"]} {each["server"] or each["resource"]}'

@@ -62,6 +62,7 @@ class Drawing(common.Report):
         column_names: abc.Sequence[str],
         data: Any,
     ) -> int:
+        """Draw a chart for a terminal, or print its bars as a table."""
         if not isinstance(data, Bars):
             return super().produce_output(parsed_args, column_names, data)
         self.progress.stop()

@@ -152,6 +152,7 @@ def _group(
     entry: abc.Mapping[str, Any],
     read: abc.Callable[[abc.Mapping[str, Any]], OptionalEnvironment],
 ) -> Group:
+    """Read a group of environments of a plan's map."""
     tags = entry.get('tags')
     return Group(
         name=_text(entry.get('name')),
@@ -166,6 +167,7 @@ def _group(
 def _warnings(
     listed: Capabilities, there: abc.Container[str]
 ) -> abc.Iterator[str]:
+    """Yield what a plan's map names and the plan does not have."""
     for path, environment in listed.environments.items():
         if not environment.present:
             yield f'{PATH} names {path}, which the plan does not have'
@@ -177,6 +179,7 @@ def _warnings(
 def _maps(
     entry: abc.Mapping[str, Any], section: str, kind: str
 ) -> list[abc.Mapping[str, Any]]:
+    """Return a list in a plan's map."""
     value = entry.get(section) or []
     if not isinstance(value, list) or not all(
         isinstance(each, dict) for each in value
@@ -187,4 +190,5 @@ def _maps(
 
 
 def _text(value: Any) -> str:
+    """Return text of a plan's map in one line."""
     return '' if value is None else ' '.join(str(value).split())

@@ -122,6 +122,7 @@ _MAPS = (
 
 
 def _entries(listed: Any) -> tuple[Entry, ...]:
+    """Read the environments that a plan has enabled, in their order."""
     if listed is None:
         return ()
     if not isinstance(listed, list):
@@ -137,6 +138,7 @@ def _entries(listed: Any) -> tuple[Entry, ...]:
 
 
 def _entry(entry: Any) -> Entry:
+    """Read one environment: a file of the plan, or values."""
     if isinstance(entry, dict) and len(entry) == 1:
         if 'path' in entry:
             return Entry(

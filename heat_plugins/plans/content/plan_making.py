@@ -217,6 +217,7 @@ class Maker:
         self._mark(plans.PlanState.CREATING)
 
     def _mark(self, state: plans.PlanState) -> None:
+        """Write down in the plan's container how far making it is."""
         self.container.make(
             plans.Mark(state=state, rendered=self.prepared.rendered)
         )

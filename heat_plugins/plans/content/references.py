@@ -278,6 +278,7 @@ class Walk:
         self.missing: list[str] = []
 
     def want(self, path: str, kind: LinkKind) -> None:
+        """Ask for a file of the plan, once."""
         if path not in self._asked:
             self._asked.add(path)
             self._wanted[path] = kind

@@ -111,6 +111,7 @@ def from_template(text: str, where: str) -> tuple[Role, ...]:
 
 
 def _count(value: Any) -> int | None:
+    """Return the number of servers of a role; None if it is none."""
     try:
         return int(value)
     except (OverflowError, TypeError, ValueError):

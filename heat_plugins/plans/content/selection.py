@@ -82,6 +82,7 @@ def _violations(
     enabled: abc.Collection[str],
     offered: capabilities.Capabilities,
 ) -> abc.Iterator[str]:
+    """Yield what enabled environments lack, or exclude."""
     known = offered.environments
     # A lookup in a list would search it for each of them.
     enabled = dict.fromkeys(enabled)

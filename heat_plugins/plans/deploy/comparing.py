@@ -129,6 +129,7 @@ def _parameters(
     wanted: abc.Mapping[str, Any],
     hiding: _Hiding,
 ) -> abc.Iterator[Difference]:
+    """Yield the parameters that a deployment would change."""
     sides = heat_validation.values(actual), heat_validation.values(wanted)
     # Heat can keep hidden values encrypted; those cannot be compared.
     encrypted = set(actual.get('encrypted_param_names') or ())
@@ -151,6 +152,7 @@ def _parameters(
 def _registry(
     actual: abc.Mapping[str, Any], wanted: abc.Mapping[str, Any]
 ) -> abc.Iterator[Difference]:
+    """Yield the types of resources that a deployment would change."""
     before = actual.get('resource_registry') or {}
     after = wanted.get('resource_registry') or {}
     for name, *sides in _changed(before, after, lambda side: side or None):
@@ -177,12 +179,14 @@ def _changed(
 
 
 def _change(before: Any, after: Any) -> str:
+    """Say whether a value was added, removed or changed."""
     if before is None:
         return 'added'
     return 'removed' if after is None else 'changed'
 
 
 def _canonical(value: abc.Mapping[str, Any]) -> str:
+    """Return a template as text to compare."""
     # Heat stores parsed templates, without the layout of the text.
     return texts.dump(json.loads(json.dumps(value, sort_keys=True)))
 

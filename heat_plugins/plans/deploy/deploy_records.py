@@ -148,6 +148,7 @@ def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
 
 
 def _name(group: str) -> str:
+    """Return the record's name of a group of validations."""
     return f'{_VALIDATED}{hashlib.sha256(group.encode()).hexdigest()[:16]}'
 
 
@@ -165,6 +166,7 @@ def steps(environment: environments.PlanEnvironment) -> tuple[jobs.Call, ...]:
 
 
 def _call(entry: Any, place: int) -> jobs.Call:
+    """Read a workflow or action that runs after a deployment."""
     if isinstance(entry, dict) and entry.keys() <= {*jobs.CallKind, 'input'}:
         values = {'input': {}, **entry}
         arguments = values.pop('input') or {}

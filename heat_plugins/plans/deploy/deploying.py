@@ -188,6 +188,7 @@ class Deployer:
         return started
 
     def _after(self, stack: heat_values.Stack) -> Started:
+        """Return from where to follow a deployment of a stack."""
         if stack.is_deploying:
             return Started(stack_id=stack.id)
         return Started(
@@ -336,6 +337,7 @@ def _check(
 
 
 def _content_tag(stack: heat_values.Stack) -> str:
+    """Return the hash of the plan's content that a stack was made of."""
     for tag in stack.tags:
         if tag.startswith(CONTENT_TAG):
             return tag.removeprefix(CONTENT_TAG)
@@ -343,4 +345,5 @@ def _content_tag(stack: heat_values.Stack) -> str:
 
 
 def _is_content(stack: heat_values.Stack, plan: plans.Plan) -> bool:
+    """Say whether a stack was made of a plan as it is now."""
     return _content_tag(stack) == plan.content_hash

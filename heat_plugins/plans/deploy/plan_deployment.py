@@ -85,6 +85,7 @@ class Deploy:
     def _validate(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None
     ) -> Step:
+        """Run the validations that the plan requires."""
         groups = self._deployer.required(state.plan)
         if groups and outcome is None:
             call = jobs.Call(
@@ -109,6 +110,7 @@ class Deploy:
     def _start(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None
     ) -> Step:
+        """Create or update the plan's stack."""
         started = self._deployer.start(
             state.plan,
             before=state.started,
@@ -123,6 +125,7 @@ class Deploy:
     def _follow(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None
     ) -> Step:
+        """Look how the plan's stack is."""
         stack = self._deployer.poll(
             state.started.stack_id, state.started.before
         )
@@ -140,6 +143,7 @@ class Deploy:
     def _configure(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None = None
     ) -> Step:
+        """Run the plan's next workflow or action for after it."""
         calls = state.started.steps
         if outcome is not None:
             call = calls[state.configured]

@@ -156,6 +156,7 @@ def _check(
 
 
 def _ask(service: plan_service.Plans, plan: plans.Plan) -> Shown:
+    """Ask Heat for the parameters of a plan."""
     resolved = service.resolve(plan)
     with secrecy.guarding(resolved, plan.environment):
         answer = service.stacks.validate(resolved)
@@ -166,6 +167,7 @@ def _ask(service: plan_service.Plans, plan: plans.Plan) -> Shown:
 
 
 def _keep(service: plan_service.Plans, plan: plans.Plan, shown: Shown) -> None:
+    """Keep what Heat says of a plan for the next question."""
     annex, name = service.annex(plan), f'{_KEPT}{plan.content_hash}'
     # A reader of the project cannot keep it.
     with contextlib.suppress(errors.ServiceError):
@@ -225,6 +227,7 @@ def _place(
 
 
 def _is_map(known: abc.Mapping[str, parameters.Effective], name: str) -> bool:
+    """Say whether a parameter is a map."""
     return name in known and known[name][0].type == 'json'
 
 

@@ -148,6 +148,7 @@ class _Data:
     def _for_role(
         self, path: str, role: abc.Mapping[str, Any]
     ) -> dict[str, Any]:
+        """Return the variables of a template that is rendered for a role."""
         values: dict[str, Any] = {'role': role, 'networks': self._networks}
         if '{{role.name}}' in (self._content.get(path) or ''):
             return values
@@ -202,6 +203,7 @@ class _Sandbox(sandbox.SandboxedEnvironment):
 
 
 def main() -> None:
+    """Render a plan's templates in a process with limits."""
     seconds, memory, output = map(int, sys.argv[1:])
     for kind, limit in (
         (resource.RLIMIT_CPU, seconds),

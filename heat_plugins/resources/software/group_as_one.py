@@ -176,6 +176,7 @@ class GroupAsOne(
         return self._begin_update(self.UPDATE, prop_diff, known)
 
     def _wanted(self) -> dict[str, fleets.Member]:
+        """Return the members that the template names."""
         return fleets.wanted(
             self.resource_id, self.properties[self.SERVERS] or {}
         )
@@ -186,6 +187,7 @@ class GroupAsOne(
         prop_diff: abc.Mapping[str, object],
         known: abc.Collection[str] = (),
     ) -> lifecycle.LifecycleAction:
+        """Begin to give its servers what has changed."""
         lacking = [
             key
             for key, server_id in (self.properties[self.SERVERS] or {}).items()
@@ -252,6 +254,7 @@ class GroupAsOne(
         return int(text)
 
     def _begin_action(self, action: str) -> lifecycle.LifecycleAction:
+        """Begin an action other than an update on all servers."""
         fleet = self._fleet()
         tasks = []
         if self.runs(fleet.source, action):
@@ -325,6 +328,7 @@ class GroupAsOne(
         action: str,
         tasks: abc.Sequence[fleets.Task],
     ) -> rollout.Rollout:
+        """Return the rollout of an action, in batches by the policy."""
         policy = self.update_policy.get(_POLICIES.get(action)) or {}
         size, pause = policy.get('max_batch_size'), policy.get('pause_time')
         if size:
@@ -346,6 +350,7 @@ class GroupAsOne(
         )
 
     def _report(self, progress: fleets.Progress) -> None:
+        """Write how far the action is as an event."""
         self.tell(
             self.action,
             heat_values.event_reason(
@@ -541,6 +546,7 @@ class GroupAsOne(
         return named | {state.member.key: state for state in stored}
 
     def _values(self, key: str) -> dict[str, object]:
+        """Return an output, or another attribute, of each member."""
         states = self.states()
         output = _SHOWN.get(key, key)
         declared = {
@@ -584,6 +590,7 @@ class GroupAsOne(
         return any(each['name'] == output for each in declared)
 
     def _member_states(self) -> dict[str, object]:
+        """Return how it stands with each member."""
         states = self.states()
         nothing = dict.fromkeys(deployment_rows.SHOWN)
         return {

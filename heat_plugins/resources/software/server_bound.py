@@ -194,6 +194,7 @@ class ServerBound(bases.Eventful, Blocking):
 
     @rows.unquoted()
     def _withdraw(self) -> None:
+        """Withdraw from servers what they have not answered."""
         task, self._task = self._task, None
         if task is not None:
             task.withdraw()

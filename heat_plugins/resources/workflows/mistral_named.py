@@ -52,6 +52,7 @@ class MistralNamed(mistral_calls.MistralObject):
         after_props: heat_types.Properties,
         before_props: heat_types.Properties,
     ) -> bool:
+        """Say whether an update changes the name."""
         # Under another name it is another one; the old one goes later,
         # when nothing refers to it.
         return self.NAME in changed_properties_set and bool(
@@ -70,6 +71,7 @@ class MistralNamed(mistral_calls.MistralObject):
     def _create(
         self, budget: calling.RetryBudget, props: heat_types.Properties
     ) -> bool:
+        """Create the object, under a name of the stack's if it has none."""
         name = props[self.NAME] or self.physical_resource_name()
         self.make(budget, name, **self.body(name, props))
         return True

@@ -123,6 +123,7 @@ _WIDER = {
 def _widened(
     schemas: abc.Mapping[str, heat_types.Schema],
 ) -> dict[str, heat_types.Schema]:
+    """Return Heat's schemas, some of which take more forms here."""
     return {
         # The check of the definition covers the constraints of those that
         # have other forms as well as the one that Heat knows.
@@ -140,6 +141,7 @@ def _widened(
 
 
 def _task_schema() -> dict[str, heat_types.Schema]:
+    """Return the schema of a task: Heat's, and more."""
     heats = _HEATS.properties_schema[_HEATS.TASKS].schema[0].schema
     known = _widened(heats)
     # Heat holds the name of the workflow to be called against Mistral's

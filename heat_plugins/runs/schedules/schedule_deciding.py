@@ -593,6 +593,7 @@ def _start(
 def _pass(
     decision: Decision, ticks: abc.Iterable[int], why: Passed
 ) -> Decision:
+    """Note times that pass without a run, and why."""
     new = [(tick, why) for tick in ticks]
     passed, record = (*decision.passed, *new), decision.record
     if new and why is Passed.MISSED:
@@ -609,6 +610,7 @@ def _pass(
 
 
 def _recorded(decision: Decision, **changed: Any) -> Decision:
+    """Return a decision with changes of the schedule's record."""
     return dataclasses.replace(
         decision, record=dataclasses.replace(decision.record, **changed)
     )

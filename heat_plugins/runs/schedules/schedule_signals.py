@@ -256,6 +256,7 @@ class Schedules:
         return [row for part in parts for row in part]
 
     def _of(self, stack: str) -> abc.Sequence[_Located]:
+        """Return the schedules of a stack, with the stack."""
         root = stack_tree.root(self._heat, stack)
         return [
             (root, place)
@@ -264,6 +265,7 @@ class Schedules:
         ]
 
     def _try_of(self, stack: str) -> abc.Sequence[dict[str, Any]]:
+        """Return the schedules of a stack; an error is a row."""
         try:
             return [self._try_to_show(each) for each in self._of(stack)]
         except errors.NotFound:
@@ -272,6 +274,7 @@ class Schedules:
             return [_unread(stack, None, exc)]
 
     def _try_to_show(self, located: _Located) -> dict[str, Any]:
+        """Return a schedule; an error is its reason."""
         stack, place = located
         try:
             return self._described(stack, place)
@@ -344,6 +347,7 @@ class Schedules:
         return shown
 
     def _find(self, stack: str, path: str) -> _Located:
+        """Return a schedule by its path in the stack, or its ID."""
         listed = self._of(stack)
         for root, place in listed:
             if path in (place.path, place.resource.physical_id):

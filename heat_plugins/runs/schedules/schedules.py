@@ -304,6 +304,7 @@ class Schedule:
             ) from exc
 
     def _ticks(self, after: float) -> abc.Iterator[Tick]:
+        """Yield the times at which a schedule is due."""
         latest = int(after // 1)
         now = datetime.datetime.fromtimestamp(latest, self.zone)
         for local in self._locals(now.replace(tzinfo=None)):
@@ -340,6 +341,7 @@ class Schedule:
     def _named(
         self, after: datetime.datetime
     ) -> abc.Iterator[datetime.datetime]:
+        """Yield the local times that a schedule names."""
         if self.at:
             at = self._local(self.at, datetime.time())
             return iter([at] if at > after else [])
@@ -347,6 +349,7 @@ class Schedule:
 
     @functools.cached_property
     def _last(self) -> datetime.datetime:
+        """The last local time that may be due."""
         if not self.until:
             return _LAST
         return self._local(self.until, _END_OF_DAY)
@@ -395,6 +398,7 @@ class Schedule:
 
     @functools.cached_property
     def _weekdays(self) -> frozenset[int]:
+        """The weekdays that are excluded."""
         names = {entry.lower() for entry in self.exclude}
         return frozenset(_WEEKDAYS[name] for name in names & _WEEKDAYS.keys())
 
@@ -417,6 +421,7 @@ def run_id(schedule_id: str, time: int) -> str:
 def _matching(
     pattern: str, after: datetime.datetime
 ) -> abc.Iterator[datetime.datetime]:
+    """Yield the local times of a cron pattern."""
     if len(pattern) > _LONGEST or not _PATTERN.fullmatch(pattern.strip()):
         raise errors.Invalid(_invalid_pattern(pattern))
     fields = [*pattern.split(), *'*****'][:5]
@@ -442,6 +447,7 @@ def _matching(
 
 
 def _invalid_pattern(pattern: str, why: str = '') -> str:
+    """Return the error about a cron pattern."""
     return (
         f'The pattern "{bounds.shortened(pattern)}" is invalid{why}: give '
         'five fields (minute, hour, day of month, month, day of week), such '
@@ -451,6 +457,7 @@ def _invalid_pattern(pattern: str, why: str = '') -> str:
 
 
 def _range(entry: str) -> tuple[datetime.date, datetime.date]:
+    """Return the first and the last day of an exclusion."""
     begin, slash, end = entry.partition('/')
     try:
         days = (
@@ -489,4 +496,5 @@ def _instant(
 
 
 def _offset(time: int, zone: zoneinfo.ZoneInfo) -> datetime.timedelta | None:
+    """Return a time zone's distance from UTC at a time."""
     return datetime.datetime.fromtimestamp(time, zone).utcoffset()

@@ -168,6 +168,7 @@ class Chooser:
         return deployments
 
     def _stacks(self, wanted: ordering.Wanted) -> list[heat_values.Stack]:
+        """Return the stacks that an order names, by name, ID or tag."""
         names = list(wanted.stacks)
         narrowed = wanted.resources or wanted.metadata
         if narrowed and not (wanted.stacks or wanted.tags):
@@ -197,6 +198,7 @@ class Chooser:
         """Add the targets of a stack."""
 
         def is_wanted(place: stack_tree.Place) -> bool:
+            """Say whether a deployment meets a pattern of the order."""
             met = _met(wanted, place)
             for each in met:
                 matches.named.setdefault(each, set()).add(
@@ -245,6 +247,7 @@ class Chooser:
         }
 
         def has(server_id: str) -> bool:
+            """Say whether a server has the wanted metadata."""
             resource = servers.get(server_id)
             if resource is None:
                 return False
