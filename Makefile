@@ -24,7 +24,7 @@ CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 # How many processes run the tests. Each waits for much of its time, for clouds
 # or for agents. Each of the functional tests has mini clouds of its own.
 JOBS ?= 4
-do-unit do-coverage: JOBS = $(shell expr 2 \* $$(nproc))
+do-unit do-coverage: JOBS = $(shell expr 1 + $$(nproc))
 
 # How often a functional test that fails runs once more, and how many of them.
 # `make test` retries nothing: what passes on the second try has a race, which

@@ -32,12 +32,12 @@ from tests.unit import heat_fixture
 from tests.unit.runs import store_contract
 
 MAKE_TABLES = """
-import sys, time
+import sys
 from oslo_db.sqlalchemy import engines
 from heat_plugins.engine.database import run_tables
 engine = engines.create_engine(sys.argv[1])
-# All begin in the same second.
-time.sleep(3 - time.time() % 3)
+print('ready', flush=True)
+sys.stdin.readline()
 run_tables.upgrade(engine)
 """
 
@@ -270,11 +270,18 @@ class SQLiteTest(RunRowsTest):
         made = [
             subprocess.Popen(
                 [sys.executable, '-c', MAKE_TABLES, url],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            for _ in range(4)
+            for _ in range(3)
         ]
+        for each in made:
+            self.assertEqual('ready\n', each.stdout.readline())
+        for each in made:
+            each.stdin.write('\n')
+            each.stdin.flush()
         for each in made:
             _, message = each.communicate(timeout=100)
             self.assertEqual(0, each.returncode, message)
