@@ -204,7 +204,7 @@ def hub_for(stack: heat_types.Stack, root_stack_id: str) -> 'Hub':
 
     :param stack: any `heat.engine.stack.Stack` below that root.
     """
-    return _hubs.get((stack.context.project_id, root_stack_id))
+    return HUBS.get((stack.context.project_id, root_stack_id))
 
 
 def in_background(
@@ -221,14 +221,14 @@ def in_background(
 
 def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
     """Tidy up the hub of a stack's root stack, if there is one."""
-    hub = _hubs.find((stack.context.project_id, root_stack_id))
+    hub = HUBS.find((stack.context.project_id, root_stack_id))
     if hub is not None:
         hub.tidy()
 
 
 def waiting() -> tuple[int, float]:
     """Return how many deployments wait, and the seconds of the longest."""
-    watchers = [hub.watcher for hub in _hubs.values()]
+    watchers = [hub.watcher for hub in HUBS.values()]
     oldest = max((each.oldest for each in watchers), default=0.0)
     return sum(map(len, watchers)), oldest
 
@@ -238,7 +238,7 @@ def forget(hub: 'Hub') -> None:
 
     The connections of a hub stay open for as long as it is kept.
     """
-    _hubs.forget(hub)
+    HUBS.forget(hub)
 
 
 class Hub:
@@ -475,7 +475,7 @@ class Hub:
             self.signing.forget()
 
 
-# By project and root stack.
-_hubs: process.Shared[tuple[str, str], Hub] = process.Shared(
+#: The hubs of this process, by project and root stack.
+HUBS: process.Shared[tuple[str, str], Hub] = process.Shared(
     lambda key: Hub(key[1]), lambda hub: not len(hub.watcher), _IDLE_HUBS
 )

@@ -225,7 +225,7 @@ def _forget_ended(add_thread: _Function) -> _Function:
     return add
 
 
-def _note_signature(resource_signal: _Function) -> _Function:
+def note_signature(resource_signal: _Function) -> _Function:
     """Let a resource know the signature of the URL that a signal came by.
 
     Heat's API hands it to the engine, which would lose it. What answers a run
@@ -451,7 +451,7 @@ PATCHES = (
             'resource_name',
             'details',
         ),
-        wrap=_note_signature,
+        wrap=note_signature,
         purpose='a signal shows by which URL of CFN_SIGNAL it came, and '
         'answers runs and groups by that',
         without='without an object store, runs and groups get no results; and '

@@ -64,7 +64,7 @@ class Shared(Generic[_Key, _Value]):
 
     :param make: makes one; it sends no request, and so cannot fail.
     :param is_idle: says whether no thread needs one now.
-    :param most: how many that are idle to keep, the latest used.
+    :ivar most: how many that are idle to keep, the latest used.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Shared(Generic[_Key, _Value]):
     ) -> None:
         self._make = make
         self._is_idle = is_idle
-        self._most = most
+        self.most = most
         self._lock = threading.Lock()
         self._kept: collections.OrderedDict[_Key, _Value] = (
             collections.OrderedDict()
@@ -91,7 +91,7 @@ class Shared(Generic[_Key, _Value]):
             if value is None:
                 value = self._kept[key] = self._make(key)
                 idle = [k for k, v in self._kept.items() if self._is_idle(v)]
-                for each in idle[: max(0, len(idle) - self._most)]:
+                for each in idle[: max(0, len(idle) - self.most)]:
                     del self._kept[each]
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -45,7 +45,7 @@ class RegistryTest(Case):
         self.assertIsNot(ours, self.hub('a'))
 
     def test_those_that_nobody_uses_are_forgotten_the_oldest_first(self):
-        self.patch(hubs._hubs, '_most', 3)
+        self.patch(hubs.HUBS, 'most', 3)
         first = self.hub('busy')
         first.watcher.join(self.ticket())
         old = self.hub('old')
@@ -57,7 +57,7 @@ class RegistryTest(Case):
         self.assertIs(first, self.hub('busy'))
         self.assertIs(used, self.hub('used'))
         self.assertIsNot(old, self.hub('old'))
-        self.assertLessEqual(len(hubs._hubs), 5)
+        self.assertLessEqual(len(hubs.HUBS), 5)
 
     def test_one_is_forgotten_unless_a_deployment_waits(self):
         hub, busy = self.hub('a'), self.hub('busy')

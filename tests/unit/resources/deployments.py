@@ -151,8 +151,8 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             '_create',
             lambda plugin, version=None: self.swift.store(PROJECT),
         )
-        hubs._hubs.clear()
-        self.addCleanup(hubs._hubs.clear)
+        hubs.HUBS.clear()
+        self.addCleanup(hubs.HUBS.clear)
         self.patch(hubs, 'in_background', self._at_once)
         keys.KeyKeeper.forget_abilities()
         self.addCleanup(keys.KeyKeeper.forget_abilities)
@@ -332,15 +332,11 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.assertEqual([], self.deployment_rows())
         self.assertEqual(set(), self.config_ids())
         self.assertEqual([], self.containers())
-        self.assertEqual([], self.tickets())
+        self.assert_nothing_waits()
 
-    def tickets(self):
-        """Return who waits, in all hubs."""
-        return [
-            ticket
-            for hub in hubs._hubs.values()
-            for ticket in hub.watcher._waits
-        ]
+    def assert_nothing_waits(self):
+        waiting = [len(hub.watcher) for hub in hubs.HUBS.values()]
+        self.assertEqual(0, sum(waiting))
 
     # Stacks
 

@@ -56,7 +56,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         again['deployment'].state_set('CREATE', 'FAILED', 'Engine has died')
         again.state_set('CREATE', 'FAILED', 'Engine has died')
         again.persist_state_and_release_lock(uuid.uuid4().hex)
-        hubs._hubs.clear()
+        hubs.HUBS.clear()
         task = self.heat.begin(self.heat.load(stack), 'UPDATE', AUTO)
         # Its server keeps what it has, and answers with that.
         self.step(task, 70)

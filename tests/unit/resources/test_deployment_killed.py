@@ -60,7 +60,7 @@ class KilledCase(deployments.DeploymentTestCase):
             try:
                 self.finish(begin(*args))
             except Died:
-                hubs._hubs.clear()
+                hubs.HUBS.clear()
         return is_dead
 
     def rescue(self, stack, action):

@@ -330,7 +330,7 @@ class EndTest(TriggerTestCase):
         self.assertLess(self.now - before, 120)
         self.assertEqual([], self.containers())
         # With its process.
-        hubs._hubs.clear()
+        hubs.HUBS.clear()
         self.leader = self.lead('engine-2')
         self.leader.wake(
             *run_rows.RunRows().take_over('engine-1', 'engine-2', 10)

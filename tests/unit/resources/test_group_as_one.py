@@ -671,7 +671,7 @@ class CfnTest(GroupTestCase):
     def post(self, arn, signature, answer):
         credentials = json.dumps({'ec2Credentials': {'signature': signature}})
         left = mock.Mock()
-        patches._note_signature(left)(
+        patches.note_signature(left)(
             'service',
             mock.Mock(aws_creds=credentials),
             dict(arn.stack()),

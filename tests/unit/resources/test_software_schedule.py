@@ -253,7 +253,7 @@ class LifeTest(ScheduleCase):
         # The record of a later release is left.
         self.set(stack, '{"version": 3}')
         found = self.heat.load(stack)['nightly']
-        self.assertRaises(ValueError, found._is_readable)
+        self.assertRaises(ValueError, found.restore_prev_rsrc)
 
     def test_a_rollback_forgets_what_was_due_meanwhile(self):
         stack = self.created()
