@@ -86,6 +86,7 @@ def work(value: Any, forms: int) -> int:
 
 
 def _all_texts(value: Any) -> abc.Iterator[str]:
+    """Yield each text in a value, the names of its parts as well."""
     if isinstance(value, abc.Mapping):
         for name, item in value.items():
             yield str(name)
