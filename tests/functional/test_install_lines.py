@@ -50,20 +50,20 @@ def kolla(parent):
 class InstallPageTest(testtools.TestCase):
     def test_kollas_image_of_heat_engine_alone_gets_the_wheel(self):
         rendered = kolla(KOLLA)
-        self.assertIn('/additions/heat-plugins/*.whl', rendered)
-        self.assertTrue(rendered.rstrip().endswith('USER heat'))
+        assert '/additions/heat-plugins/*.whl' in rendered
+        assert rendered.rstrip().endswith('USER heat')
         other = 'FROM base\n{% block horizon_footer %}{% endblock %}\n'
-        self.assertNotIn('heat', kolla(other))
+        assert 'heat' not in kolla(other)
 
     def test_kolla_copies_the_folder_that_the_image_takes_it_from(self):
         configured = configparser.ConfigParser()
         configured.read_string(texts('Kolla-Ansible', 'ini')[0])
         (section,) = configured.sections()
-        self.assertEqual('heat-engine-additions-heat-plugins', section)
+        assert section == 'heat-engine-additions-heat-plugins'
         folder = pathlib.PurePath(configured[section]['location'])
-        self.assertIn(f'/additions/{folder.name}/*.whl', kolla(KOLLA))
+        assert f'/additions/{folder.name}/*.whl' in kolla(KOLLA)
         (typed,) = pages.blocks(pages.read('install', 'Kolla-Ansible'))
-        self.assertIn(f'cp heat_plugins-*.whl {folder}\n', typed)
+        assert f'cp heat_plugins-*.whl {folder}\n' in typed
 
     def test_heat_engine_of_the_chart_reads_the_directory_last(self):
         (text,) = texts('OpenStack-Helm', 'yaml')
@@ -73,7 +73,7 @@ class InstallPageTest(testtools.TestCase):
             # A list would replace that of other values.
             values['extraObjects'].values(),
         )
-        self.assertEqual(source['configMap']['name'], made['metadata']['name'])
+        assert made['metadata']['name'] == source['configMap']['name']
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         (folder / 'heat.conf').write_text('[DEFAULT]\nplugin_dirs = /a\n')
         (folder / 'heat.conf.d').mkdir()
@@ -87,9 +87,9 @@ class InstallPageTest(testtools.TestCase):
                 *('--config-dir', str(folder / 'heat.conf.d')),
             ]
         )
-        self.assertEqual('/var/lib/openstack/lib/heat', conf.plugin_dirs[-1])
+        assert conf.plugin_dirs[-1] == '/var/lib/openstack/lib/heat'
         # Heat's own directories.
-        self.assertEqual(5, len(conf.plugin_dirs))
+        assert len(conf.plugin_dirs) == 5
 
 
 class ImageTest(testtools.TestCase):
@@ -125,12 +125,12 @@ class ImageTest(testtools.TestCase):
 
     def assert_installs(self, script):
         done = self.run_in_image(script)
-        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        assert done.returncode == 0, done.stdout + done.stderr
         engine = self.environment.start_engine(
             f'plugin_dirs = {self.environment.prefix}/lib/heat'
         )
         found = engine['classes']['OS::Heat::SoftwareDeployment']
-        self.assertTrue(found.startswith('heat_plugins.'), found)
+        assert found.startswith('heat_plugins.'), found
 
     def put(self, name, requires):
         """Add a package to the image."""
@@ -150,16 +150,16 @@ class ImageTest(testtools.TestCase):
     def test_what_the_installation_breaks_is_one(self):
         self.put('fine', 'heat-plugins<0.1')
         done = self.run_in_image(LINES)
-        self.assertNotEqual(0, done.returncode)
+        assert done.returncode != 0
 
     def test_the_lines_of_the_containerfile_are_the_same(self):
         text = (
             environments.CHECKOUT / 'contrib/container/Containerfile'
         ).read_text()
         (lines,) = re.findall(r'RUN ((?:.*\\\n)*.*)', text)
-        self.assertEqual(
-            LINES.replace('/additions/heat-plugins', '/tmp/heat-plugins')
+        assert (
+            lines.split()
+            == LINES.replace('/additions/heat-plugins', '/tmp/heat-plugins')
             .replace('-r /additions', '-r /tmp/heat-plugins')
-            .split(),
-            lines.split(),
+            .split()
         )

@@ -55,7 +55,7 @@ class WheelTest(testtools.TestCase):
 
     def test_it_holds_the_package_whole(self):
         found = {n for n in self.names if n.startswith('heat_plugins/')}
-        self.assertEqual(tracked('heat_plugins'), found)
+        assert found == tracked('heat_plugins')
 
     def test_it_holds_nothing_else_but_the_loader_for_heat(self):
         more = {
@@ -63,9 +63,9 @@ class WheelTest(testtools.TestCase):
             for name in self.names
             if not name.startswith(('heat_plugins/', f'{_TOP}.dist-info/'))
         }
-        self.assertEqual({_DATA}, more)
+        assert more == {_DATA}
         loader = 'heat_plugins/plugin_dir/heat_plugins_loader.py'
-        self.assertEqual(self.wheel.read(loader), self.wheel.read(_DATA))
+        assert self.wheel.read(_DATA) == self.wheel.read(loader)
 
     def test_every_entry_point_is_there_and_leads_somewhere(self):
         config = configparser.ConfigParser(delimiters=('=',))
@@ -85,11 +85,11 @@ class WheelTest(testtools.TestCase):
             for group in built.sections()
             for name, target in built[group].items()
         }
-        self.assertEqual(expected, found)
+        assert found == expected
         for _, _, target in found:
             module = target.partition(':')[0].replace('.', '/')
             there = {f'{module}.py', f'{module}/__init__.py'} & self.names
-            self.assertTrue(there, target)
+            assert there, target
 
     def test_a_laptop_with_the_commands_needs_no_heat(self):
         required = re.findall('Requires-Dist: (.*)', self.read('METADATA'))
@@ -98,10 +98,8 @@ class WheelTest(testtools.TestCase):
             for each in required
             if 'extra ==' not in each
         }
-        self.assertIn('python-heatclient', base)
-        self.assertEqual(
-            set(), base & {'openstack-heat', 'mistral', 'mistral-lib'}
-        )
+        assert 'python-heatclient' in base
+        assert base & {'openstack-heat', 'mistral', 'mistral-lib'} == set()
 
 
 def module(path):
@@ -140,9 +138,9 @@ class DistTest(testtools.TestCase):
             )
             for folder in folders
         ]
-        self.assertEqual(first.read_bytes(), second.read_bytes())
+        assert second.read_bytes() == first.read_bytes()
         # apt would remove an older heat-engine; the registry leaves it alone.
-        self.assertEqual('', self.relations(first))
+        assert self.relations(first) == ''
         listed = subprocess.run(
             ['dpkg-deb', '--fsys-tarfile', first],
             check=True,
@@ -160,12 +158,12 @@ class DistTest(testtools.TestCase):
             for name in names
             if name.startswith(f'{python}heat_plugins/')
         }
-        self.assertEqual(tracked('heat_plugins'), packaged)
-        self.assertIn('usr/lib/heat/heat_plugins_loader.py', names)
-        self.assertIn('usr/bin/heat-plugins-status', names)
-        self.assertIn('usr/share/man/man1/heat-plugins-status.1.gz', names)
+        assert packaged == tracked('heat_plugins')
+        assert 'usr/lib/heat/heat_plugins_loader.py' in names
+        assert 'usr/bin/heat-plugins-status' in names
+        assert 'usr/share/man/man1/heat-plugins-status.1.gz' in names
         # pip would remove what dpkg has installed.
-        self.assertNotIn('RECORD', {pathlib.Path(n).name for n in names})
+        assert 'RECORD' not in {pathlib.Path(n).name for n in names}
 
     def relations(self, package):
         """Return what a package for Debian says of others that must go."""
@@ -196,15 +194,15 @@ class DistTest(testtools.TestCase):
                 capture_output=True,
                 text=True,
             )
-            self.assertEqual(0, done.returncode, done.stderr)
+            assert done.returncode == 0, done.stderr
             for option in re.findall(
                 r'(?m)^  (?:-\w.*, )?(--?[\w-]+)', done.stdout
             ):
                 # Every command of oslo.config has that one.
                 if option != '--shell_completion':
-                    self.assertIn(option, page)
+                    assert option in page
         for command in ('feature list', 'upgrade check', '--version'):
-            self.assertIn(command, page)
+            assert command in page
 
     def test_debian_is_asked_for_all_that_the_wheel_needs(self):
         required = {
@@ -220,7 +218,7 @@ class DistTest(testtools.TestCase):
             for name in required
         }
         given = {name.split(' ')[0] for name in self.build.DEPENDS}
-        self.assertEqual(wanted, given - {'python3:any'})
+        assert given - {'python3:any'} == wanted
 
 
 class SourceTest(testtools.TestCase):
@@ -232,7 +230,7 @@ class SourceTest(testtools.TestCase):
                 if member.isfile()
             }
         kept = tracked()
-        self.assertEqual(set(), kept - names - {'.gitignore'})
+        assert kept - names - {'.gitignore'} == set()
         written = {
             name
             for name in names - kept
@@ -245,4 +243,4 @@ class SourceTest(testtools.TestCase):
             'RELEASENOTES.rst',
             'releasenotes/notes/reno.cache',
         }
-        self.assertEqual(expected, written)
+        assert written == expected

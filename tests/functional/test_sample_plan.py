@@ -34,35 +34,31 @@ class SampleTest(testtools.TestCase):
             'network/ports/internal_api_from_pool_v6.yaml',
             'network/external.yaml',
         ):
-            self.assertIn(path, self.plan.entries)
-        self.assertEqual(1092, len(self.plan.entries))
+            assert path in self.plan.entries
+        assert len(self.plan.entries) == 1092
         found = plans.capabilities(self.plan)
-        self.assertEqual(33, len(found.groups) - 1)
+        assert len(found.groups) - 1 == 33
         warning = (
             'capabilities-map.yaml names {}, which the plan does not have'
         )
-        self.assertEqual([*map(warning.format, LOST)], list(found.warnings))
+        assert list(found.warnings) == [*map(warning.format, LOST)]
         found = plans.resolve(self.plan)
-        self.assertEqual(((), 128), (found.warnings, len(found.files)))
-        self.assertEqual(
-            [
-                'Controller',
-                'Compute',
-                'BlockStorage',
-                'ObjectStorage',
-                'CephStorage',
-            ],
-            [role.name for role in plans.roles(self.plan)],
-        )
+        assert (found.warnings, len(found.files)) == ((), 128)
+        assert [role.name for role in plans.roles(self.plan)] == [
+            'Controller',
+            'Compute',
+            'BlockStorage',
+            'ObjectStorage',
+            'CephStorage',
+        ]
         # A broken reference of an environment is a warning.
         path = 'environments/storage/cinder-netapp-config.yaml'
         plan = plans.select('sample', {path: True})
         [missing] = plans.resolve(plan).warnings
-        self.assertIn(
+        assert (
             f'{path} refers to environments/puppet/services/'
-            'cinder-backend-netapp.yaml,',
-            missing,
-        )
+            'cinder-backend-netapp.yaml,'
+        ) in missing
 
     def test_each_environment_is_enabled_and_disabled_again(self):
         offered = self.cloud.plans.capabilities(self.plan)
@@ -74,14 +70,14 @@ class SampleTest(testtools.TestCase):
             after = selection.select(
                 before, offered, {path: True}, requirements=True
             )
-            self.assertIn(path, after.enabled)
+            assert path in after.enabled
             added = set(after.enabled) - set(before.enabled)
-            self.assertEqual(
-                before,
-                selection.select(after, offered, dict.fromkeys(added, False)),
+            assert (
+                selection.select(after, offered, dict.fromkeys(added, False))
+                == before
             )
             tried += 1
-        self.assertEqual(200, tried)
+        assert tried == 200
 
 
 @pytest.mark.parametrize('version', sample_plan.RELEASES)

@@ -90,53 +90,50 @@ class RunTest(testtools.TestCase):
     def test_all_is_run_and_summed_up_in_the_last_line(self):
         self.passing()
         code, output = self.run_ci()
-        self.assertEqual(0, code)
-        self.assertEqual(
-            [
-                *('venv', '--keep-going test', 'test-rest', 'functional'),
-                *('test-heats', 'test-production', 'test-rgw', 'test-server'),
-                'test-browser',
-            ],
-            re.findall(
-                r'make --no-print-directory (--keep-going test|[\w-]+)', output
-            ),
-        )
-        self.assertNotIn('Not run', output)
-        self.assertEqual(
-            ['6 of the tests tried once more', '140 passed, 0 failed'],
-            output.splitlines()[-2:],
-        )
+        assert code == 0
+        assert re.findall(
+            r'make --no-print-directory (--keep-going test|[\w-]+)', output
+        ) == [
+            *('venv', '--keep-going test', 'test-rest', 'functional'),
+            *('test-heats', 'test-production', 'test-rgw', 'test-server'),
+            'test-browser',
+        ]
+        assert 'Not run' not in output
+        assert output.splitlines()[-2:] == [
+            '6 of the tests tried once more',
+            '140 passed, 0 failed',
+        ]
 
     def test_a_failure_of_make_test_counts_and_the_rest_runs(self):
         code, output = self.run_ci()
-        self.assertEqual(1, code)
-        self.assertIn('make --no-print-directory test-server', output)
-        self.assertEqual('140 passed, 1 failed', output.splitlines()[-1])
+        assert code == 1
+        assert 'make --no-print-directory test-server' in output
+        assert output.splitlines()[-1] == '140 passed, 1 failed'
 
     def test_packages_that_cannot_be_had_are_no_failure(self):
         self.passing()
         code, output = self.run_ci(4)
-        self.assertEqual(0, code)
+        assert code == 0
         for target in (
             'test-production',
             'test-rgw',
             'test-server',
             'test-browser',
         ):
-            self.assertIn(
-                f'Not run, as its packages are unavailable: "make {target}"',
-                output,
+            assert (
+                f'Not run, as its packages are unavailable: "make {target}"'
+                in output
             )
-            self.assertNotIn(f'directory {target}', output)
-        self.assertEqual('60 passed, 0 failed', output.splitlines()[-1])
+            assert f'directory {target}' not in output
+        assert output.splitlines()[-1] == '60 passed, 0 failed'
 
     def test_an_installation_that_fails_is_a_failure(self):
         self.passing()
         for installed in (1, 2, 127):
             code, output = self.run_ci(installed)
-            self.assertEqual((installed, 1), (installed, code))
-            self.assertIn('Not run, as its installation has failed', output)
-            self.assertNotIn('directory test-production', output)
+            assert (installed, code) == (installed, 1)
+            assert 'Not run, as its installation has failed' in output
+            assert 'directory test-production' not in output
 
 
 class SumTest(testtools.TestCase):
@@ -148,10 +145,10 @@ class SumTest(testtools.TestCase):
             '= 1 failed, 20 passed, 4 xpassed, 1 rerun in 61.0s (0:01:01) =\n'
             '=========== no tests ran in 0.10s ===========\n'
         )
-        self.assertEqual(
-            ['1 of the tests tried once more', '22 passed, 2 failed'],
-            rest.summary(log),
-        )
+        assert rest.summary(log) == [
+            '1 of the tests tried once more',
+            '22 passed, 2 failed',
+        ]
 
 
 #: An index that knows of one vulnerability, in every version of pip. It is a
@@ -199,14 +196,13 @@ class AuditTest(testtools.TestCase):
         self.addCleanup(index.terminate)
         port = int(index.stdout.readline())
         code, output = self.audit(f'http://127.0.0.1:{port}')
-        self.assertEqual(1, code)
-        self.assertIn('PYSEC-0-1', output)
+        assert code == 1
+        assert 'PYSEC-0-1' in output
 
     def test_an_index_that_cannot_be_reached_is_named_in_one_line(self):
         code, output = self.audit('http://127.0.0.1:9/query')
-        self.assertEqual(
+        assert output == (
             'pip-audit: not run, as http://127.0.0.1:9/query cannot be '
-            'reached\n',
-            output,
+            'reached\n'
         )
-        self.assertEqual(0, code)
+        assert code == 0

@@ -18,7 +18,7 @@ class OptionsTest(testtools.TestCase):
         self.conf.set_override('temp_url_margin', 7, 'heat_plugins')
         other = cfg.ConfigOpts()
         config.register_opts(other)
-        self.assertEqual(3600, other.heat_plugins.temp_url_margin)
+        assert other.heat_plugins.temp_url_margin == 3600
 
     def test_an_unknown_transport_is_refused(self):
         self.assertRaises(
@@ -30,15 +30,15 @@ class OptionsTest(testtools.TestCase):
         )
 
     def test_what_the_agents_send_fits_into_the_body_limit(self):
-        self.assertGreater(self.conf.heat_plugins.signal_body_limit, 950000)
+        assert self.conf.heat_plugins.signal_body_limit > 950000
 
     def test_the_secret_is_not_logged(self):
         (secret,) = [opt for opt in config.OPTS if opt.secret]
-        self.assertEqual('temp_url_secret', secret.name)
+        assert secret.name == 'temp_url_secret'
 
     def test_the_generator_finds_every_option(self):
         ((group, opts),) = config.list_opts()
-        self.assertEqual('heat_plugins', group)
-        self.assertEqual(config.OPTS, opts)
+        assert group == 'heat_plugins'
+        assert opts == config.OPTS
         for opt in opts:
-            self.assertTrue(opt.help, opt.name)
+            assert opt.help, opt.name

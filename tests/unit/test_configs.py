@@ -24,34 +24,34 @@ def component(*entries):
 class ActionsTest(testtools.TestCase):
     def test_a_component_offers_its_entries_actions_in_order(self):
         config = component(['CREATE', 'UPDATE'], ['BACKUP'], ['DELETE'])
-        self.assertEqual(
-            ('CREATE', 'UPDATE', 'BACKUP', 'DELETE'),
-            actions.actions('component', config),
+        assert actions.actions('component', config) == (
+            'CREATE',
+            'UPDATE',
+            'BACKUP',
+            'DELETE',
         )
 
     def test_each_action_is_offered_once(self):
         config = component(['CREATE', 'CREATE'], ['CREATE', 'BACKUP'])
-        self.assertEqual(
-            ('CREATE', 'BACKUP'), actions.actions('component', config)
-        )
+        assert actions.actions('component', config) == ('CREATE', 'BACKUP')
 
     def test_an_entry_that_names_no_actions_has_heats_default(self):
         for entry in ({'tool': 'script'}, {'tool': 'script', 'actions': None}):
-            self.assertEqual(
-                ('CREATE', 'UPDATE'),
-                actions.actions('component', component(entry)),
+            assert actions.actions('component', component(entry)) == (
+                'CREATE',
+                'UPDATE',
             )
 
     def test_a_config_that_is_no_component_offers_none_and_serves_all(self):
-        self.assertEqual((), actions.actions('script', SH))
-        self.assertEqual((), actions.actions(None, component(['CREATE'])))
-        self.assertTrue(actions.serves('script', SH, 'BACKUP'))
+        assert actions.actions('script', SH) == ()
+        assert actions.actions(None, component(['CREATE'])) == ()
+        assert actions.serves('script', SH, 'BACKUP')
 
     def test_the_first_entry_with_the_action_is_the_one_that_runs(self):
         config = component(['CREATE'], ['BACKUP'], ['BACKUP', 'DELETE'])
-        self.assertIs(config['configs'][1], actions.entry(config, 'BACKUP'))
-        self.assertIs(config['configs'][2], actions.entry(config, 'DELETE'))
-        self.assertIsNone(actions.entry(config, 'UPDATE'))
+        assert actions.entry(config, 'BACKUP') is config['configs'][1]
+        assert actions.entry(config, 'DELETE') is config['configs'][2]
+        assert actions.entry(config, 'UPDATE') is None
 
     def test_what_is_no_component_at_all_offers_nothing(self):
         for config in (
@@ -69,8 +69,8 @@ class ActionsTest(testtools.TestCase):
             {'configs': config_checking.UNKNOWN},
             config_checking.UNKNOWN,
         ):
-            self.assertEqual((), actions.actions('component', config))
-            self.assertIsNone(actions.entry(config, 'CREATE'))
+            assert actions.actions('component', config) == ()
+            assert actions.entry(config, 'CREATE') is None
 
     def test_a_server_gets_a_text_where_the_template_had_no_config(self):
         config = component(
@@ -79,10 +79,8 @@ class ActionsTest(testtools.TestCase):
             ['BACKUP'],
         )
         handed = actions.for_server('component', config)
-        self.assertEqual(
-            ['', '', SH], [e['config'] for e in handed['configs']]
-        )
-        self.assertIsNone(config['configs'][0]['config'])
+        assert [e['config'] for e in handed['configs']] == ['', '', SH]
+        assert config['configs'][0]['config'] is None
 
     def test_a_server_gets_any_other_config_as_it_is(self):
         for group, config in (
@@ -92,7 +90,7 @@ class ActionsTest(testtools.TestCase):
             ('component', component(['CREATE'])),
             ('component', None),
         ):
-            self.assertIs(config, actions.for_server(group, config))
+            assert actions.for_server(group, config) is config
 
 
 class CheckCase(testtools.TestCase):
@@ -105,7 +103,7 @@ class CheckCase(testtools.TestCase):
         return self.check('component', component(*entries), **sections)
 
     def assert_good(self, findings):
-        self.assertEqual(config_checking.Findings(), findings)
+        assert findings == config_checking.Findings()
 
     def assert_one(self, expected, findings, *, says=()):
         """Hold that there is one finding, where, and what it names."""
@@ -113,11 +111,9 @@ class CheckCase(testtools.TestCase):
             *(f'error {text}' for text in findings.errors),
             *(f'warning {text}' for text in findings.warnings),
         ]
-        self.assertEqual(
-            [expected], [text.partition(': ')[0] for text in listed]
-        )
+        assert [text.partition(': ')[0] for text in listed] == [expected]
         for text in says:
-            self.assertIn(text, listed[0])
+            assert text in listed[0]
 
     def names(self, *names):
         return [{'name': name, 'type': 'String'} for name in names]
@@ -149,7 +145,7 @@ class CheckTest(CheckCase):
         )
 
     def test_the_inputs_of_every_deployment_are_reserved(self):
-        self.assertEqual(14, len(config_checking.RESERVED_INPUTS))
+        assert len(config_checking.RESERVED_INPUTS) == 14
         for name in config_checking.RESERVED_INPUTS:
             self.assert_one(
                 'error inputs[0]',
@@ -251,27 +247,22 @@ class HeatsNamesTest(testtools.TestCase):
     def test_reserved_inputs(self):
         from heat.engine.resources.openstack.heat import software_deployment
 
-        self.assertEqual(
-            {*software_deployment.SoftwareDeployment.DERIVED_CONFIG_INPUTS},
-            config_checking.RESERVED_INPUTS,
-        )
+        assert {
+            *software_deployment.SoftwareDeployment.DERIVED_CONFIG_INPUTS
+        } == config_checking.RESERVED_INPUTS
 
     def test_lifecycle_actions_and_outputs(self):
         from heat.engine.resources.openstack.heat import software_deployment
 
         deployment = software_deployment.SoftwareDeployment
-        self.assertEqual(
-            {*deployment.ALLOWED_DEPLOY_ACTIONS}, {*actions.LIFECYCLE}
-        )
-        self.assertEqual(
-            {*deployment.ATTRIBUTES}, config_checking.BUILT_IN_OUTPUTS
-        )
+        assert {*actions.LIFECYCLE} == {*deployment.ALLOWED_DEPLOY_ACTIONS}
+        assert {*deployment.ATTRIBUTES} == config_checking.BUILT_IN_OUTPUTS
 
     def test_defaults(self):
         from heat.engine.resources.openstack.heat import software_component
         from heat.engine.resources.openstack.heat import software_config
 
         entry = software_component.SoftwareComponent.config_schema.schema
-        self.assertEqual([*actions.DEFAULT], entry['actions'].default)
+        assert entry['actions'].default == [*actions.DEFAULT]
         group = software_config.SoftwareConfig.properties_schema['group']
-        self.assertEqual(config_checking.UNGROUPED, group.default)
+        assert group.default == config_checking.UNGROUPED

@@ -20,6 +20,6 @@ class HeatFixtureTest(heat_fixture.HeatTestCase):
             self.heat.rpc.show_software_config(self.heat.context, 'absent')
 
         error = self.assertRaises(exception.NotFound, show)
-        self.assertEqual('NotFound_Remote', type(error).__name__)
+        assert type(error).__name__ == 'NotFound_Remote'
         with self.heat.rpc.ignore_error_by_name('NotFound'):
             show()

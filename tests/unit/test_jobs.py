@@ -68,29 +68,29 @@ class DriveTest(testtools.TestCase):
     def test_it_takes_steps_to_the_end_and_runs_calls_between_them(self):
         shown = []
         end = self.drive(tell=lambda step: shown.append(step.state.steps))
-        self.assertTrue(end.success)
-        self.assertEqual([1, 2, 3, 4, 5], shown)
-        self.assertEqual([1, 2, 3], self.slept)
-        self.assertEqual(['last'], self.called)
-        self.assertEqual([None] * 4 + [self.answer], self.job.outcomes)
+        assert end.success
+        assert shown == [1, 2, 3, 4, 5]
+        assert self.slept == [1, 2, 3]
+        assert self.called == ['last']
+        assert self.job.outcomes == [None] * 4 + [self.answer]
 
     def test_a_call_that_fails_may_fail_the_job(self):
         self.answer = jobs.CallOutcome(success=False, reason='boom')
         end = self.drive()
-        self.assertEqual((False, 'boom'), (end.success, end.reason))
+        assert (end.success, end.reason) == (False, 'boom')
 
     def test_who_is_told_may_have_enough(self):
         end = self.drive(tell=lambda step: step.state.steps == 2)
-        self.assertIsNone(end.success)
-        self.assertEqual(2, end.state.steps)
+        assert end.success is None
+        assert end.state.steps == 2
 
     def test_an_outage_is_ridden_out_once_it_has_begun(self):
         def tell(step):
             if step.state.steps == 2 and self.job.failing == 0:
                 self.job.failing = 3 if len(self.slept) < 3 else 0
 
-        self.assertTrue(self.drive(tell=tell).success)
-        self.assertEqual([1, 2, 5, 5, 5, 3], self.slept)
+        assert self.drive(tell=tell).success
+        assert self.slept == [1, 2, 5, 5, 5, 3]
 
     def test_what_cannot_be_told_now_is_told_before_the_end(self):
         told = []
@@ -101,7 +101,7 @@ class DriveTest(testtools.TestCase):
                 raise errors.Unavailable('503')
 
         self.drive(tell=tell)
-        self.assertEqual([1, 2, 3, 4, 5, 5], told)
+        assert told == [1, 2, 3, 4, 5, 5]
 
     def test_an_outage_for_good_is_an_error(self):
         self.patch(jobs, 'ATTEMPTS', 3)
@@ -123,9 +123,9 @@ class AdvanceTest(testtools.TestCase):
                 break
             state = step['state']
             outcome = {'success': True} if step['call'] else None
-        self.assertEqual({'steps': 3}, step['state'])
-        self.assertEqual({'taken': 3}, step['output'])
-        self.assertTrue(step['success'])
+        assert step['state'] == {'steps': 3}
+        assert step['output'] == {'taken': 3}
+        assert step['success']
 
     def test_what_is_no_state_is_refused(self):
         self.assertRaises(

@@ -22,9 +22,7 @@ class LoaderTest(testtools.TestCase):
 
     def test_it_offers_what_the_registry_loads(self):
         self.patch(registry, 'load', lambda conf: {'OS::Test::Thing': object})
-        self.assertEqual(
-            {'OS::Test::Thing': object}, self.loader.resource_mapping()
-        )
+        assert self.loader.resource_mapping() == {'OS::Test::Thing': object}
 
     def test_an_error_of_the_registry_does_not_get_out(self):
         def fail(conf):
@@ -32,6 +30,6 @@ class LoaderTest(testtools.TestCase):
 
         self.patch(registry, 'load', fail)
         with self.assertLogs(self.loader.__name__, 'WARNING') as logs:
-            self.assertEqual({}, self.loader.resource_mapping())
+            assert self.loader.resource_mapping() == {}
         (record,) = logs.records
-        self.assertIn('ValueError: no such colour', record.getMessage())
+        assert 'ValueError: no such colour' in record.getMessage()

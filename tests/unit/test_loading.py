@@ -46,7 +46,7 @@ class LoadingTest(testtools.TestCase):
             for name, cls in engine['classes'].items()
             if cls.startswith('heat_plugins.')
         }
-        self.assertEqual({name: OURS[name] for name in names}, ours)
+        assert ours == {name: OURS[name] for name in names}
 
     def warnings(self, engine):
         """Return what our own modules warn about."""
@@ -62,24 +62,24 @@ class InstalledTest(LoadingTest):
         heat_conf = self.environment.prefix / 'operator.conf'
         heat_conf.write_text('[DEFAULT]\nplugin_dirs = /srv/heat\n')
         line = self.environment.plugin_dirs_line(heat_conf)
-        self.assertTrue(line.startswith('plugin_dirs = /srv/heat,'), line)
+        assert line.startswith('plugin_dirs = /srv/heat,'), line
         engine = self.engine(line)
         self.assert_ours(OURS, engine)
-        self.assertEqual([], self.warnings(engine))
-        self.assertIn('heat_plugins_swift', engine['clients'])
-        self.assertIn('heat_plugins_mistral', engine['clients'])
+        assert self.warnings(engine) == []
+        assert 'heat_plugins_swift' in engine['clients']
+        assert 'heat_plugins_mistral' in engine['clients']
 
     def test_a_directory_that_heat_searches_by_default_is_enough(self):
         # Heat has no option for its prefix: so the default, with another
         # one, is written out here.
         engine = self.engine(f'plugin_dirs = /usr/lib/heat,{self.default_dir}')
         self.assert_ours(OURS, engine)
-        self.assertEqual([], self.warnings(engine))
+        assert self.warnings(engine) == []
 
     def test_it_looks_for_dead_engines_where_an_engine_starts(self):
         engine = self.engine(f'plugin_dirs = /usr/lib/heat,{self.default_dir}')
         loaded, child, parent, started = engine['looking']
-        self.assertEqual((0, 1, 0, 1), (loaded, child, parent, started))
+        assert (loaded, child, parent, started) == (0, 1, 0, 1)
 
     def test_a_disabled_type_and_the_looking_are_heats_own(self):
         engine = self.engine(
@@ -87,10 +87,10 @@ class InstalledTest(LoadingTest):
             '[heat_plugins]',
             'disabled_resource_types = OS::Heat::StructuredDeployments',
         )
-        self.assertEqual([0] * 4, engine['looking'])
+        assert engine['looking'] == [0] * 4
         self.assert_ours(OURS.keys() - registry.DEPLOYMENT_TYPES, engine)
         (warning,) = self.warnings(engine)
-        self.assertIn('disabled_resource_types', warning)
+        assert 'disabled_resource_types' in warning
 
     def break_module(self, name):
         """Let a module of the installed package miss a library."""
@@ -102,9 +102,9 @@ class InstalledTest(LoadingTest):
     def test_a_missing_library_of_a_client_takes_that_client_alone(self):
         self.break_module('clients/heat_swift.py')
         engine = self.environment.start_engine('plugin_dirs = /srv/heat')
-        self.assertNotIn('heat_plugins_swift', engine['clients'])
-        self.assertIn('heat_plugins_mistral', engine['clients'])
-        self.assertIn('swift', engine['clients'])
+        assert 'heat_plugins_swift' not in engine['clients']
+        assert 'heat_plugins_mistral' in engine['clients']
+        assert 'swift' in engine['clients']
 
 
 class NotInstalledTest(LoadingTest):
@@ -119,4 +119,4 @@ class NotInstalledTest(LoadingTest):
         )
         self.assert_ours([], engine)
         (warning,) = self.warnings(engine)
-        self.assertIn("No module named 'heat_plugins'", warning)
+        assert "No module named 'heat_plugins'" in warning

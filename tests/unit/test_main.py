@@ -38,35 +38,35 @@ class MainTest(testtools.TestCase):
     def line(self, *python_args):
         """Run the command with heat.conf; return the line it prints."""
         done = run(*python_args, '--config-file', str(self.heat_conf))
-        self.assertEqual(0, done.returncode, done.stderr)
+        assert done.returncode == 0, done.stderr
         (line,) = done.stdout.splitlines()
         return line
 
     def test_heats_default_directories_are_kept(self):
         self.heat_conf.write_text('[DEFAULT]\n')
         line = self.line('-m', 'heat_plugins')
-        self.assertTrue(line.startswith('plugin_dirs = /usr/'), line)
-        self.assertIn(',/usr/local/lib/heat,', line)
-        self.assertTrue(line.endswith(f',{main.PLUGIN_DIR}'), line)
+        assert line.startswith('plugin_dirs = /usr/'), line
+        assert ',/usr/local/lib/heat,' in line
+        assert line.endswith(f',{main.PLUGIN_DIR}'), line
 
     def test_without_heat_the_configured_directories_are_kept(self):
         self.heat_conf.write_text('[DEFAULT]\nplugin_dirs = /srv/a, /srv/b\n')
-        self.assertEqual(
-            f'plugin_dirs = /srv/a,/srv/b,{main.PLUGIN_DIR}',
-            self.line('-c', WITHOUT_HEAT),
+        assert (
+            self.line('-c', WITHOUT_HEAT)
+            == f'plugin_dirs = /srv/a,/srv/b,{main.PLUGIN_DIR}'
         )
 
     def test_the_printed_line_in_heat_conf_prints_itself(self):
         line = f'plugin_dirs = /srv/a,{main.PLUGIN_DIR}'
         self.heat_conf.write_text(f'[DEFAULT]\n{line}\n')
-        self.assertEqual(line, self.line('-c', WITHOUT_HEAT))
+        assert self.line('-c', WITHOUT_HEAT) == line
 
     def test_a_missing_configuration_file_is_named(self):
         done = run('-c', WITHOUT_HEAT, '--config-file', str(self.heat_conf))
-        self.assertEqual(1, done.returncode)
-        self.assertEqual('', done.stdout)
+        assert done.returncode == 1
+        assert done.stdout == ''
         (message,) = done.stderr.splitlines()
-        self.assertIn(str(self.heat_conf), message)
+        assert str(self.heat_conf) in message
 
 
 class ExampleTest(testtools.TestCase):
@@ -76,32 +76,30 @@ class ExampleTest(testtools.TestCase):
 
     def test_they_are_listed_with_what_each_is_for(self):
         code, listed, _ = self.example()
-        self.assertEqual(0, code)
+        assert code == 0
         names = [
             line.split()[0]
             for line in listed.splitlines()
             if not line.startswith(' ')
         ]
-        self.assertEqual(
-            sorted(path.stem for path in main.EXAMPLES.iterdir()), names
-        )
-        self.assertIn('hello            The first template: ', listed)
+        assert names == sorted(path.stem for path in main.EXAMPLES.iterdir())
+        assert 'hello            The first template: ' in listed
 
     def test_each_prints_as_it_is_in_the_clone(self):
         for path in main.EXAMPLES.iterdir():
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 main.main(['example', path.stem])
             text = (EXAMPLES / path.name).read_text()
-            self.assertEqual(text, printed.getvalue())
+            assert printed.getvalue() == text
 
     def test_a_name_of_none_is_refused_with_those_that_exist(self):
         code, printed, message = self.example('helo')
-        self.assertEqual((2, ''), (code, printed))
-        self.assertIn("'helo'", message)
-        self.assertIn("'existing-server', 'group', 'hello'", message)
+        assert (code, printed) == (2, '')
+        assert "'helo'" in message
+        assert "'existing-server', 'group', 'hello'" in message
 
 
 class PluginDirsTest(testtools.TestCase):
     def test_another_spelling_of_our_directory_counts(self):
         spelled = main.PLUGIN_DIR + '/../plugin_dir/'
-        self.assertEqual([spelled], main.plugin_dirs([spelled]))
+        assert main.plugin_dirs([spelled]) == [spelled]

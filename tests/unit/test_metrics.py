@@ -20,23 +20,23 @@ class TableTest(testtools.TestCase):
             for each in vars(metrics).values()
             if isinstance(each, metrics.Metric)
         ]
-        self.assertEqual(named, list(metrics.TABLE))
+        assert list(metrics.TABLE) == named
 
     def test_labels_have_few_values_and_name_nothing_of_users(self):
         for metric in metrics.TABLE:
-            self.assertNotIn(metric.label, UNBOUNDED)
-            self.assertLessEqual(len(metric.values), 6)
+            assert metric.label not in UNBOUNDED
+            assert len(metric.values) <= 6
 
     def test_each_state_of_a_run_is_counted(self):
         ends = {phase.value for phase in run_records.Phase if phase.ended}
-        self.assertEqual(ends, set(metrics.RUNS.values))
+        assert set(metrics.RUNS.values) == ends
         others = {phase.value for phase in run_records.Phase} - ends
-        self.assertEqual(others, set(metrics.RUNNING.values))
+        assert set(metrics.RUNNING.values) == others
 
     def test_each_end_of_a_target_is_counted(self):
         ends = {state.value for state in run_records.State if state.ended}
         skipped = {run_records.State.SKIPPED.value}
-        self.assertEqual(ends - skipped, set(metrics.TARGETS.values))
+        assert set(metrics.TARGETS.values) == ends - skipped
 
 
 class CountTest(testtools.TestCase):
@@ -60,7 +60,7 @@ class CountTest(testtools.TestCase):
         metrics.count(metrics.POLLS, 'failed')
         metrics.count(metrics.POLLS, 'a name of a server')
         metrics.observe(metrics.WAITING, 3)
-        self.assertEqual([1, 3], self.counted)
+        assert self.counted == [1, 3]
 
     def test_the_package_needs_no_prometheus_client(self):
         """Both the core and what starts with an engine."""
@@ -73,4 +73,4 @@ class CountTest(testtools.TestCase):
         done = subprocess.run(
             [sys.executable, '-c', code], capture_output=True, text=True
         )
-        self.assertEqual(0, done.returncode, done.stderr)
+        assert done.returncode == 0, done.stderr

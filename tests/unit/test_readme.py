@@ -19,13 +19,13 @@ EXAMPLES = ROOT / 'contrib/examples'
 class ReadmeTest(testtools.TestCase):
     def test_template_is_the_example(self):
         hello = (EXAMPLES / 'hello.yaml').read_text()
-        self.assertIn(hello, pages.blocks(README))
+        assert hello in pages.blocks(README)
 
     def test_every_path_in_it_is_there(self):
         paths = set(re.findall(r'(?:contrib|doc)/[\w./-]*\w', README))
-        self.assertIn('contrib/minicloud/minicloud', paths)
+        assert 'contrib/minicloud/minicloud' in paths
         missing = [path for path in paths if not (ROOT / path).exists()]
-        self.assertEqual([], missing)
+        assert missing == []
 
 
 class PagesTest(testtools.TestCase):
@@ -35,6 +35,6 @@ class PagesTest(testtools.TestCase):
     def test_none_installs_by_a_name_that_is_not_ours_on_an_index(self):
         for name, text in PAGES.items():
             commands = ''.join(pages.blocks(text))
-            self.assertNotIn('heat-plugins[', text, name)
+            assert 'heat-plugins[' not in text, name
             by_name = r'pip install.* heat-plugins\b'
             self.assertNotRegex(commands, by_name, name)

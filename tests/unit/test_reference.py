@@ -27,7 +27,7 @@ class ReferenceTest(testtools.TestCase):
         for name in entry_points('openstack.orchestration.v1'):
             command = name.replace('_', ' ')
             matching = [p for p in patterns if fnmatch.fnmatch(command, p)]
-            self.assertEqual(1, len(matching), command)
+            assert len(matching) == 1, command
 
     def test_every_type_has_an_example(self):
         examples = ''.join(
@@ -44,4 +44,4 @@ class ReferenceTest(testtools.TestCase):
             )
         }
         for name in entry_points('heat_plugins.resources') - former:
-            self.assertIn(f'type: {name}\n', examples)
+            assert f'type: {name}\n' in examples

@@ -51,10 +51,10 @@ class RegistryTest(testtools.TestCase):
         self.patch(registry, 'release', lambda: 22)
         self.entry_points['OS::Test::Other'] = OTHER
         classes, warnings = self.load()
-        self.assertEqual({}, classes)
-        self.assertEqual(2, len(warnings))
+        assert classes == {}
+        assert len(warnings) == 2
         for warning in warnings:
-            self.assertIn('needs Heat 24 (2025.1) or later, and', warning)
+            assert 'needs Heat 24 (2025.1) or later, and' in warning
 
     def disable(self, *names):
         self.load()  # registers the options
@@ -65,71 +65,69 @@ class RegistryTest(testtools.TestCase):
     def test_every_type_that_loads_is_returned_without_a_word(self):
         self.entry_points['OS::Test::Other'] = OTHER
         classes, warnings = self.load()
-        self.assertEqual(
-            {*registry.DEPLOYMENT_TYPES, 'OS::Test::Other'}, {*classes}
-        )
-        self.assertIs(Other, classes['OS::Test::Other'])
-        self.assertEqual([], warnings)
+        assert {*classes} == {*registry.DEPLOYMENT_TYPES, 'OS::Test::Other'}
+        assert classes['OS::Test::Other'] is Other
+        assert warnings == []
 
     def test_a_missing_library_leaves_out_its_type_alone(self):
         self.entry_points['OS::Test::Absent'] = ABSENT
         self.entry_points['OS::Test::Other'] = OTHER
         classes, (warning,) = self.load()
-        self.assertNotIn('OS::Test::Absent', classes)
-        self.assertIs(Other, classes['OS::Test::Other'])
-        self.assertIn('OS::Test::Absent', warning)
-        self.assertIn('ModuleNotFoundError', warning)
+        assert 'OS::Test::Absent' not in classes
+        assert classes['OS::Test::Other'] is Other
+        assert 'OS::Test::Absent' in warning
+        assert 'ModuleNotFoundError' in warning
 
     def test_one_deployment_type_that_fails_takes_the_set_with_it(self):
         self.entry_points['OS::Heat::StructuredDeployments'] = ABSENT
         self.entry_points['OS::Test::Other'] = OTHER
         classes, (warning,) = self.load()
-        self.assertEqual({'OS::Test::Other': Other}, classes)
+        assert classes == {'OS::Test::Other': Other}
         for name in registry.DEPLOYMENT_TYPES:
-            self.assertIn(name, warning)
-        self.assertIn(ABSENT, warning)
+            assert name in warning
+        assert ABSENT in warning
 
     def test_a_deployment_type_that_nobody_offers_takes_the_set_with_it(self):
         del self.entry_points['OS::Heat::SoftwareDeployments']
         classes, (warning,) = self.load()
-        self.assertEqual({}, classes)
-        self.assertIn('offers OS::Heat::SoftwareDeployments', warning)
+        assert classes == {}
+        assert 'offers OS::Heat::SoftwareDeployments' in warning
 
     def test_a_disabled_type_is_left_out(self):
         self.entry_points['OS::Test::Other'] = OTHER
         self.disable('OS::Test::Other')
         classes, (warning,) = self.load()
-        self.assertEqual(registry.DEPLOYMENT_TYPES, classes.keys())
-        self.assertIn('disabled_resource_types', warning)
+        assert classes.keys() == registry.DEPLOYMENT_TYPES
+        assert 'disabled_resource_types' in warning
 
     def test_one_disabled_deployment_type_takes_the_set_with_it(self):
         self.disable('OS::Heat::SoftwareDeployment')
         classes, (warning,) = self.load()
-        self.assertEqual({}, classes)
-        self.assertIn(
-            'disabled_resource_types names OS::Heat::SoftwareDeployment',
-            warning,
+        assert classes == {}
+        assert (
+            'disabled_resource_types names OS::Heat::SoftwareDeployment'
+            in warning
         )
 
     def test_a_disabled_type_is_not_even_imported(self):
         self.entry_points['OS::Test::Absent'] = ABSENT
         self.disable('OS::Test::Absent')
         _, (warning,) = self.load()
-        self.assertNotIn('ModuleNotFoundError', warning)
+        assert 'ModuleNotFoundError' not in warning
 
     def test_an_entry_point_found_twice_counts_once(self):
         self.entry_points['OS::Test::Other'] = OTHER
         self.duplicates = [('OS::Test::Other', OTHER)]
         classes, warnings = self.load()
-        self.assertIs(Other, classes['OS::Test::Other'])
-        self.assertEqual([], warnings)
+        assert classes['OS::Test::Other'] is Other
+        assert warnings == []
 
     def test_a_type_with_two_different_classes_is_left_out(self):
         self.entry_points['OS::Test::Other'] = OTHER
         self.duplicates = [('OS::Test::Other', GOOD)]
         classes, (warning,) = self.load()
-        self.assertNotIn('OS::Test::Other', classes)
-        self.assertIn(f'{GOOD} and {OTHER}', warning)
+        assert 'OS::Test::Other' not in classes
+        assert f'{GOOD} and {OTHER}' in warning
 
     def test_any_exception_on_import_leaves_out_its_type(self):
         folder = tempfile.TemporaryDirectory()
@@ -139,5 +137,5 @@ class RegistryTest(testtools.TestCase):
         self.patch(sys, 'path', [folder.name, *sys.path])
         self.entry_points['OS::Test::Broken'] = f'{module.stem}:Thing'
         classes, (warning,) = self.load()
-        self.assertNotIn('OS::Test::Broken', classes)
-        self.assertIn('ValueError: no such colour', warning)
+        assert 'OS::Test::Broken' not in classes
+        assert 'ValueError: no such colour' in warning

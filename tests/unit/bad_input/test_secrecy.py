@@ -60,7 +60,7 @@ class SecrecyTest(deployments.DeploymentTestCase):
             deployments.template(input_values={'who': PASSWORD})
         )
         self.finish(self.heat.begin(stack, 'CREATE'))
-        self.assertIn(stack.status, ('COMPLETE', 'FAILED'))
+        assert stack.status in ('COMPLETE', 'FAILED')
         rows = [row.status_reason for row in self.deployment_rows()]
         told = [
             *rows,
@@ -76,13 +76,13 @@ class SecrecyTest(deployments.DeploymentTestCase):
                 str(deployments.inputs(config).get('deploy_signal_id')),
             )
         ]
-        self.assertTrue(signatures)
-        self.assertIn('waits for a signal', ' '.join(self.logged))
+        assert signatures
+        assert 'waits for a signal' in ' '.join(self.logged)
         for said in map(str, told):
-            self.assertIsNone(PYTHONS.search(said), said)
-            self.assertLess(len(said), 400)
+            assert PYTHONS.search(said) is None, said
+            assert len(said) < 400
         for said in (*map(str, told), *self.logged):
             for secret in (PASSWORD, READ, *signatures):
-                self.assertNotIn(secret, said)
+                assert secret not in said
         self.handed.clear()
         self.heat.delete(stack)

@@ -26,15 +26,13 @@ class ToolTest(testtools.TestCase):
     }
 
     def test_a_config_runs_with_the_hook_of_its_group(self):
-        self.assertEqual(
-            'puppet', actions.hook_for('puppet', 'code', 'CREATE')
-        )
-        self.assertIsNone(actions.hook_for(None, 'code', 'CREATE'))
+        assert actions.hook_for('puppet', 'code', 'CREATE') == 'puppet'
+        assert actions.hook_for(None, 'code', 'CREATE') is None
 
     def test_a_component_runs_with_the_tool_of_the_action(self):
         for action, tool in (('CREATE', 'script'), ('BACKUP', 'ansible')):
-            self.assertEqual(
-                tool, actions.hook_for('component', self.COMPONENT, action)
+            assert (
+                actions.hook_for('component', self.COMPONENT, action) == tool
             )
 
     def test_where_nothing_would_run_there_is_no_tool(self):
@@ -44,19 +42,18 @@ class ToolTest(testtools.TestCase):
             (None, 'CREATE'),
             ('text', 'CREATE'),
         ):
-            self.assertIsNone(actions.hook_for('component', config, action))
+            assert actions.hook_for('component', config, action) is None
 
 
 class InputsTest(testtools.TestCase):
     def test_a_null_becomes_an_empty_text_for_every_hook(self):
         for hook in ('script', 'ansible', None):
-            self.assertEqual('', one(None, hook)['value'])
+            assert one(None, hook)['value'] == ''
 
     def test_an_input_without_a_value_is_given_an_empty_one(self):
-        self.assertEqual(
-            [{'name': 'x', 'type': 'String', 'value': ''}],
-            actions.agent_inputs([{'name': 'x', 'type': 'String'}], 'script'),
-        )
+        assert actions.agent_inputs(
+            [{'name': 'x', 'type': 'String'}], 'script'
+        ) == [{'name': 'x', 'type': 'String', 'value': ''}]
 
     def test_a_script_gets_numbers_and_booleans_as_text(self):
         for value, text in (
@@ -66,26 +63,28 @@ class InputsTest(testtools.TestCase):
             (True, 'True'),
             (False, 'False'),
         ):
-            self.assertEqual(
-                {'name': 'x', 'type': 'String', 'value': text},
-                one(value, type='Number', default=7),
-            )
+            assert one(value, type='Number', default=7) == {
+                'name': 'x',
+                'type': 'String',
+                'value': text,
+            }
 
     def test_other_hooks_get_them_as_they_are(self):
         for value in (5, 0, -1.5, True, False):
             for hook in ('ansible', 'puppet', None):
                 result = one(value, hook, type='Number', default=7)
-                self.assertIs(value, result['value'])
-                self.assertEqual('Number', result['type'])
-                self.assertEqual(7, result['default'])
+                assert result['value'] is value
+                assert result['type'] == 'Number'
+                assert result['default'] == 7
 
     def test_texts_maps_and_lists_stay_as_they_are(self):
         for value in ('', ' a\n', {'a': None}, {}, [1, None], []):
             for hook in ('script', 'ansible'):
-                self.assertEqual(
-                    {'name': 'x', 'type': 'Json', 'value': value},
-                    one(value, hook, type='Json'),
-                )
+                assert one(value, hook, type='Json') == {
+                    'name': 'x',
+                    'type': 'Json',
+                    'value': value,
+                }
 
     def test_inputs_keep_their_order_and_what_else_they_say(self):
         declared = [
@@ -94,7 +93,7 @@ class InputsTest(testtools.TestCase):
         ]
         before = copy.deepcopy(declared)
         result = actions.agent_inputs(declared, 'script')
-        self.assertEqual(['b', 'a'], [each['name'] for each in result])
-        self.assertEqual('about b', result[0]['description'])
-        self.assertTrue(result[1]['replace_on_change'])
-        self.assertEqual(before, declared)
+        assert [each['name'] for each in result] == ['b', 'a']
+        assert result[0]['description'] == 'about b'
+        assert result[1]['replace_on_change']
+        assert declared == before

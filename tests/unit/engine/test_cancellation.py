@@ -64,17 +64,17 @@ class MeaningTest(Case):
                 self.becomes(self.stack, *(becomes or ['stack-1']))
                 self.becomes(self.root, *(root or ['root-1']))
                 self.now += 3
-                self.assertIs(is_cancelled, self.is_cancelled())
+                assert self.is_cancelled() is is_cancelled
 
     def test_one_that_is_gone_is_not(self):
         stack_objects.Stack.delete(self.heat.context, self.stack.id)
-        self.assertFalse(self.is_cancelled())
+        assert not self.is_cancelled()
 
     def test_what_was_seen_before_an_action_says_nothing_about_it(self):
         self.becomes(self.stack, 'other', status='FAILED')
-        self.assertTrue(self.is_cancelled())
+        assert self.is_cancelled()
         self.begun = self.now
-        self.assertFalse(self.is_cancelled())
+        assert not self.is_cancelled()
 
 
 class CostTest(Case):
@@ -89,12 +89,10 @@ class CostTest(Case):
 
     def test_all_that_wait_share_one_query(self):
         stacks = [self.acting(f'nested{number}') for number in range(20)]
-        self.assertEqual(10, len(self.ask(stacks, 30)))
+        assert len(self.ask(stacks, 30)) == 10
         self.becomes(stacks[7], 'other', status='FAILED')
         self.ask(stacks, 3)
-        self.assertEqual(
-            [stacks[7]], [s for s in stacks if self.is_cancelled(s)]
-        )
+        assert [s for s in stacks if self.is_cancelled(s)] == [stacks[7]]
 
     def test_one_that_waits_no_more_is_not_asked_for(self):
         wanted = []
@@ -106,9 +104,9 @@ class CostTest(Case):
         )
         other = self.acting('other')
         self.ask([self.stack, other], 5)
-        self.assertEqual({self.root.id, self.stack.id, other.id}, wanted[-1])
+        assert wanted[-1] == {self.root.id, self.stack.id, other.id}
         self.ask([self.stack], 90)
-        self.assertEqual({self.root.id, self.stack.id}, wanted[-1])
+        assert wanted[-1] == {self.root.id, self.stack.id}
 
     def test_an_error_of_the_database_says_nothing_and_passes(self):
         self.becomes(self.stack, 'other', status='FAILED')
@@ -118,7 +116,7 @@ class CostTest(Case):
             raise db_exception.DBConnectionError
 
         self.patch(resources, 'traversals', fail)
-        self.assertFalse(self.is_cancelled())
+        assert not self.is_cancelled()
         self.patch(resources, 'traversals', real)
         self.now += 3
-        self.assertTrue(self.is_cancelled())
+        assert self.is_cancelled()

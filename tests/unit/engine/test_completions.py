@@ -60,7 +60,7 @@ class TurnsTest(testtools.TestCase):
         self.go_on.set()
         for thread in begun:
             thread.join(30)
-            self.assertFalse(thread.is_alive())
+            assert not thread.is_alive()
 
     def test_deployments_of_one_stack_alone_take_turns(self):
         with mock.patch.object(patches, '_TURN_SECONDS', 60):
@@ -73,9 +73,9 @@ class TurnsTest(testtools.TestCase):
             # It waits for the first.
             begun.append(self.begin(4, stack='s1'))
             begun[-1].join(0.1)
-            self.assertNotIn(4, self.inside)
+            assert 4 not in self.inside
             self.end(*begun)
-        self.assertEqual([], self.inside)
+        assert self.inside == []
 
 
 class LiteralsTest(testtools.TestCase):
@@ -89,8 +89,8 @@ class LiteralsTest(testtools.TestCase):
         remembered = patches.remembering(evaluate)
         for _ in range(3):
             for text in 'ab':
-                self.assertEqual((text,), remembered(text))
-        self.assertEqual(['a', 'b'], evaluated)
+                assert remembered(text) == (text,)
+        assert evaluated == ['a', 'b']
 
     def test_what_cannot_be_evaluated_fails_each_time(self):
         remembered = patches.remembering(sync_point._str_unpack_tuple)
@@ -115,5 +115,5 @@ class LiteralsTest(testtools.TestCase):
                 remembered(f'{number}.{each}')
 
         threads.run(*(functools.partial(ask, number) for number in range(5)))
-        self.assertEqual(1000, len(most))
-        self.assertEqual(1, max(most))
+        assert len(most) == 1000
+        assert max(most) == 1

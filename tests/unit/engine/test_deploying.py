@@ -18,15 +18,15 @@ class FailureTest(testtools.TestCase):
         return str(self.assertRaises(kind, fail))
 
     def test_it_names_what_was_to_be_done_and_none_of_heats_words(self):
-        self.assertEqual(
-            'Heat cannot read stack 4f: Error',
-            self.told(exception.Error('hunter2'), errors.ServiceError),
+        assert (
+            self.told(exception.Error('hunter2'), errors.ServiceError)
+            == 'Heat cannot read stack 4f: Error'
         )
-        self.assertEqual(
-            'Heat cannot read stack 4f now: DBError',
-            self.told(db_exception.DBError('hunter2'), errors.Unavailable),
+        assert (
+            self.told(db_exception.DBError('hunter2'), errors.Unavailable)
+            == 'Heat cannot read stack 4f now: DBError'
         )
 
     def test_a_limit_of_the_project_is_told_with_its_remedy(self):
         error = exception.RequestLimitExceeded(message='Delete some.')
-        self.assertIn('Delete some.', self.told(error, errors.ServiceError))
+        assert 'Delete some.' in self.told(error, errors.ServiceError)

@@ -60,37 +60,32 @@ class OrderTest(heat_door.DoorCase):
         """Return why a call is refused, which has stored nothing."""
         before = self.stored()
         failure = self.assertRaises(error, call, *args, **kwargs)
-        self.assertEqual(before, self.stored())
+        assert self.stored() == before
         return str(failure)
 
     def test_a_run_starts(self):
         run = self.start(run_id=FIRST, inputs={'level': 9})
-        self.assertEqual(
-            (FIRST, 'running', 1), (run.id, run.state, run.targets)
-        )
-        self.assertEqual(('user', ['level']), (run.created_by, run.inputs))
-        self.assertEqual([FIRST], self.woken)
+        assert (run.id, run.state, run.targets) == (FIRST, 'running', 1)
+        assert (run.created_by, run.inputs) == ('user', ['level'])
+        assert self.woken == [FIRST]
         stored = self.store.load(FIRST)
-        self.assertEqual(heat_door.ENGINE, stored.engine_id)
+        assert stored.engine_id == heat_door.ENGINE
         (member,) = stored.run.order.members
         row = self.deployment_rows()[0]
-        self.assertEqual(
-            (self.stack.id, self.stack.name, 'deployment', row.id),
-            (
-                member.stack_id,
-                member.stack_name,
-                member.resource,
-                member.deployment_id,
-            ),
-        )
-        self.assertEqual(row.server_id, member.server_id)
-        self.assertEqual('server', member.server_name)
-        self.assertEqual(self.stack['config'].resource_id, member.source_id)
+        assert (
+            member.stack_id,
+            member.stack_name,
+            member.resource,
+            member.deployment_id,
+        ) == (self.stack.id, self.stack.name, 'deployment', row.id)
+        assert member.server_id == row.server_id
+        assert member.server_name == 'server'
+        assert member.source_id == self.stack['config'].resource_id
 
     def test_an_order_that_is_sent_again_starts_nothing_twice(self):
         run = self.start(run_id=FIRST)
-        self.assertEqual(run, self.start(run_id=FIRST))
-        self.assertEqual([FIRST], self.woken)
+        assert self.start(run_id=FIRST) == run
+        assert self.woken == [FIRST]
         self.refusal(
             self.start, run_id=FIRST, inputs={'level': 9}, error=errors.Exists
         )
@@ -106,16 +101,13 @@ class OrderTest(heat_door.DoorCase):
         )
         (member,) = self.store.load(run.id).run.order.members
         server_id = self.stack['server'].resource_id
-        self.assertEqual(
-            ('APPLY', 'server', server_id, server_id),
-            (
-                run.action,
-                member.resource,
-                member.server_id,
-                member.deployment_id,
-            ),
-        )
-        self.assertEqual('uptime', run.script)
+        assert (
+            run.action,
+            member.resource,
+            member.server_id,
+            member.deployment_id,
+        ) == ('APPLY', 'server', server_id, server_id)
+        assert run.script == 'uptime'
 
     def test_secrets_are_in_no_answer(self):
         self.override('notify_hosts', ['hooks.example.com'], 'heat_plugins')
@@ -130,9 +122,9 @@ class OrderTest(heat_door.DoorCase):
             inputs={'password': SECRET},
             notify=NOTIFY,
         )
-        self.assertEqual('https://hooks.example.com', run.notify)
+        assert run.notify == 'https://hooks.example.com'
         order = self.store.load(FIRST).run.order
-        self.assertEqual(NOTIFY['secret'], order.webhook['secret'])
+        assert order.webhook['secret'] == NOTIFY['secret']
         shown = [
             self.heat.rpc.list_software_deployments(
                 self.heat.context, query.server_id
@@ -143,33 +135,32 @@ class OrderTest(heat_door.DoorCase):
             )
         ]
         for secret in (SECRET, 'secret-path', NOTIFY['secret']):
-            self.assertNotIn(secret, repr([run, shown, order]))
+            assert secret not in repr([run, shown, order])
 
     def test_a_dry_run_starts_nothing(self):
         found = self.runs.select('BACKUP', tags=[], stacks=[self.stack.name])
-        self.assertEqual(
-            (1, 0, 0), (found.targets, found.left_out, found.more)
-        )
+        assert (found.targets, found.left_out, found.more) == (1, 0, 0)
         (row,) = found.rows
-        self.assertEqual(
-            ('deployment', 'server', True),
-            (row['resource'], row['server'], row['is_target']),
+        assert (row['resource'], row['server'], row['is_target']) == (
+            'deployment',
+            'server',
+            True,
         )
-        self.assertEqual(({}, []), (self.stored(), self.woken))
+        assert (self.stored(), self.woken) == ({}, [])
 
     def test_another_number_than_was_confirmed_starts_nothing(self):
         said = self.refusal(self.start, expected=2)
-        self.assertIn('2 targets were confirmed, and 1 are selected now', said)
-        self.assertEqual(1, self.start(expected=1).targets)
+        assert '2 targets were confirmed, and 1 are selected now' in said
+        assert self.start(expected=1).targets == 1
 
     def test_more_than_a_number_start_only_if_they_were_confirmed(self):
         failure = self.assertRaises(
             client.Unconfirmed, self.start, confirm_above=0
         )
-        self.assertIn('Nothing was started', str(failure))
-        self.assertEqual(1, failure.selection.targets)
-        self.assertEqual(({}, []), (self.stored(), self.woken))
-        self.assertEqual(1, self.start(confirm_above=1).targets)
+        assert 'Nothing was started' in str(failure)
+        assert failure.selection.targets == 1
+        assert (self.stored(), self.woken) == ({}, [])
+        assert self.start(confirm_above=1).targets == 1
 
     def test_a_config_of_heat_may_be_named(self):
         config = self.heat.rpc.create_software_config(
@@ -182,30 +173,28 @@ class OrderTest(heat_door.DoorCase):
             options={},
         )
         run = self.runs.start(stacks=[self.stack.name], config_id=config['id'])
-        self.assertEqual('uptime', run.script)
+        assert run.script == 'uptime'
         for order, said in (
             ({'config_id': 'nothing'}, 'nothing'),
             ({'config_id': config['id'], 'config': {}}, 'both "config" and'),
         ):
-            self.assertIn(said, self.refusal(self.start, **order))
+            assert said in self.refusal(self.start, **order)
         other = self.client(project_id='f' * 32)
         self.refusal(other.start, stacks=['x'], config_id=config['id'])
 
     def test_what_is_selected_is_refused_as_by_the_command(self):
-        self.assertIn(
-            'Heat has no stack nowhere',
-            self.refusal(self.start, stacks=['nowhere']),
+        assert 'Heat has no stack nowhere' in self.refusal(
+            self.start, stacks=['nowhere']
         )
-        self.assertIn(
-            'no input "colour"', self.refusal(self.start, inputs={'colour': 1})
+        assert 'no input "colour"' in self.refusal(
+            self.start, inputs={'colour': 1}
         )
-        self.assertIn(
-            'there are: BACKUP',
-            self.refusal(self.runs.start, 'BACKUPS', stacks=[self.stack.id]),
+        assert 'there are: BACKUP' in self.refusal(
+            self.runs.start, 'BACKUPS', stacks=[self.stack.id]
         )
-        self.assertIn('No targets', self.refusal(self.start, stacks=[]))
+        assert 'No targets' in self.refusal(self.start, stacks=[])
         said = self.refusal(self.start, resources=['^dep(loy)?.*$'])
-        self.assertIn('looks like a regular expression', said)
+        assert 'looks like a regular expression' in said
 
     def test_bad_orders_are_refused_and_stored_nowhere(self):
         good = {'do': 'start', 'run': FIRST, 'action': 'BACKUP'}
@@ -246,11 +235,11 @@ class OrderTest(heat_door.DoorCase):
             ({'do': 'pause', 'run': FIRST}, '"request" must be a UUID'),
         ):
             failure = self.assertRaises(errors.Refused, self.post, order)
-            self.assertIn(said, str(failure))
-        self.assertEqual(({}, []), (self.stored(), self.woken))
+            assert said in str(failure)
+        assert (self.stored(), self.woken) == ({}, [])
         # A backslash in front of that is no NUL.
         said = self.refusal(self.start, inputs={'level': '\\u0000'})
-        self.assertIn('input "level" must be a number', said)
+        assert 'input "level" must be a number' in said
 
     def post(self, order):
         """Send an order that the client would not make."""
@@ -269,52 +258,49 @@ class OrderTest(heat_door.DoorCase):
             failure = self.assertRaises(
                 errors.Refused, door_of(self).show, self.heat.context, query
             )
-            self.assertIn(said, str(failure))
+            assert said in str(failure)
 
     # Requests
 
     def test_a_run_is_paused_resumed_and_cancelled(self):
         run = self.start(run_id=FIRST)
         paused = self.runs.pause(run.id)
-        self.assertEqual('paused', paused.state)
-        self.assertIn('Paused by user', paused.reason)
+        assert paused.state == 'paused'
+        assert 'Paused by user' in paused.reason
         self.runs.resume(run.id)
-        self.assertIsNone(self.control(FIRST).paused_by)
+        assert self.control(FIRST).paused_by is None
         ended = self.runs.cancel(run.id)
-        self.assertEqual('cancelled', ended.state)
-        self.assertEqual(
-            ['pause', 'resume', 'cancel'],
-            [each['do'] for each in ended.requests],
-        )
-        self.assertEqual([FIRST] * 4, self.woken)
+        assert ended.state == 'cancelled'
+        assert [each['do'] for each in ended.requests] == [
+            'pause',
+            'resume',
+            'cancel',
+        ]
+        assert self.woken == [FIRST] * 4
         said = self.refusal(self.runs.cancel, run.id)
-        self.assertEqual(
-            f'Cannot cancel run {FIRST}: it has ended: cancelled', said
-        )
+        assert said == f'Cannot cancel run {FIRST}: it has ended: cancelled'
 
     def test_a_request_that_is_sent_again_does_nothing_twice(self):
         self.start(run_id=FIRST)
         self.runs.pause(FIRST, request=SECOND)
         self.runs.resume(FIRST)
-        self.assertEqual(
-            'running', self.runs.pause(FIRST, request=SECOND).state
-        )
-        self.assertEqual(2, len(self.control(FIRST).asked))
+        assert self.runs.pause(FIRST, request=SECOND).state == 'running'
+        assert len(self.control(FIRST).asked) == 2
         # Nor does one that changed nothing.
         self.runs.pause(FIRST)
         self.runs.pause(FIRST, request=str(uuid.UUID(int=3)))
         self.runs.resume(FIRST)
         self.runs.pause(FIRST, request=str(uuid.UUID(int=3)))
-        self.assertIsNone(self.control(FIRST).paused_by)
+        assert self.control(FIRST).paused_by is None
 
     def test_a_retry_that_is_sent_again_retries_once(self):
         self.start(run_id=FIRST)
         self.end(FIRST)
-        self.assertEqual(2, self.runs.retry(FIRST, request=SECOND).round)
+        assert self.runs.retry(FIRST, request=SECOND).round == 2
         self.end(FIRST)
-        self.assertEqual(2, self.runs.retry(FIRST, request=SECOND).round)
+        assert self.runs.retry(FIRST, request=SECOND).round == 2
         said = self.refusal(self.runs.retry, FIRST, only='db')
-        self.assertIn('no target without success is, or is named, db', said)
+        assert 'no target without success is, or is named, db' in said
 
     def test_what_has_begun_is_ended_by_its_leader(self):
         self.start(run_id=FIRST)
@@ -322,9 +308,9 @@ class OrderTest(heat_door.DoorCase):
             FIRST, {0: {'state': run_records.State.FAILED, 'number': 1}}
         )
         shown = self.runs.cancel(FIRST)
-        self.assertFalse(shown.ended)
+        assert not shown.ended
         control = self.control(FIRST)
-        self.assertEqual(run_records.Stop.CANCELLED, control.stopped)
+        assert control.stopped == run_records.Stop.CANCELLED
 
     def test_one_target_is_cancelled(self):
         self.start(run_id=FIRST)
@@ -332,13 +318,13 @@ class OrderTest(heat_door.DoorCase):
         self.change(FIRST, {0: begun | {'started_at': int(heat_door.NOW)}})
         self.runs.cancel(FIRST, target=0)
         attempt = self.store.load(FIRST).run.attempts[0]
-        self.assertEqual('user', attempt.cancelled_by)
+        assert attempt.cancelled_by == 'user'
         self.refusal(self.runs.cancel, FIRST, target=1)
         self.end(FIRST)
         self.change(FIRST, {0: {'state': run_records.State.CANCELLED}})
         said = self.refusal(self.runs.cancel, FIRST, target=0)
-        self.assertIn('Cannot cancel target 0', said)
-        self.assertIn('it is cancelled', said)
+        assert 'Cannot cancel target 0' in said
+        assert 'it is cancelled' in said
 
     def test_a_request_is_decided_again_when_the_run_has_changed(self):
         self.start(run_id=FIRST)
@@ -351,14 +337,14 @@ class OrderTest(heat_door.DoorCase):
             return step(before, *args, **more)
 
         self.patch(self.store, 'step', step_after_another)
-        self.assertEqual('paused', self.runs.pause(FIRST).state)
+        assert self.runs.pause(FIRST).state == 'paused'
 
     def test_a_run_that_has_ended_is_deleted(self):
         self.start(run_id=FIRST)
         self.refusal(self.runs.delete, FIRST)
         self.end(FIRST)
         self.runs.delete(FIRST)
-        self.assertEqual({}, self.stored())
+        assert self.stored() == {}
         for call in (
             self.runs.show,
             self.runs.pause,
@@ -366,18 +352,18 @@ class OrderTest(heat_door.DoorCase):
             self.runs.delete,
         ):
             said = self.refusal(call, FIRST, error=errors.NotFound)
-            self.assertEqual(f'Heat has no run {FIRST} in this project', said)
+            assert said == f'Heat has no run {FIRST} in this project'
 
     def test_a_run_that_cannot_be_decrypted_can_be_ended(self):
         self.start(run_id=FIRST, inputs={'level': 9})
         self.override('auth_encryption_key', 'another' * 5)
-        self.assertIn('auth_encryption_key', self.runs.show(FIRST).reason)
-        self.assertEqual([FIRST], [each.id for each in self.runs.list()])
+        assert 'auth_encryption_key' in self.runs.show(FIRST).reason
+        assert [each.id for each in self.runs.list()] == [FIRST]
         said = self.refusal(self.runs.pause, FIRST)
-        self.assertIn('it can only be cancelled', said)
+        assert 'it can only be cancelled' in said
         self.runs.cancel(FIRST)
         self.runs.delete(FIRST)
-        self.assertEqual([], list(self.runs.list()))
+        assert list(self.runs.list()) == []
 
     # Lists
 
@@ -387,18 +373,18 @@ class OrderTest(heat_door.DoorCase):
             self.start(run_id=each)
         self.end(ids[0])
         found = list(self.runs.list(limit=2))
-        self.assertEqual(ids[::-1], [each.id for each in found])
-        self.assertEqual(5, len(list(self.runs.list(limit=1000))))
+        assert [each.id for each in found] == ids[::-1]
+        assert len(list(self.runs.list(limit=1000))) == 5
         with mock.patch.object(run_store, 'PAGE', 2):
-            self.assertEqual(5, len(list(self.runs.list(limit=1000))))
+            assert len(list(self.runs.list(limit=1000))) == 5
         said = self.refusal(
             lambda: list(self.runs.list(after=SECOND[:-1] + 'f'))
         )
-        self.assertIn('was deleted; list again', said)
+        assert 'was deleted; list again' in said
         (failed,) = self.runs.list(state=['failed'], action='BACKUP')
-        self.assertEqual((ids[0], 1, True), (failed.id, 1, failed.ended))
-        self.assertEqual([], list(self.runs.list(action='RESTORE')))
-        self.assertEqual(run_tables.revision(), self.runs.door().revision)
+        assert (failed.id, 1, failed.ended) == (ids[0], 1, True)
+        assert list(self.runs.list(action='RESTORE')) == []
+        assert self.runs.door().revision == run_tables.revision()
 
     def test_a_list_of_a_stack_may_carry_its_targets(self):
         more = self.created(
@@ -413,12 +399,11 @@ class OrderTest(heat_door.DoorCase):
             ({'stack': 'elsewhere'}, []),
         ):
             found = self.runs.list(targets=True, **wanted)
-            self.assertEqual(
-                expected,
-                [[e.resource for e in run.target_list] for run in found],
-            )
+            assert [
+                [e.resource for e in run.target_list] for run in found
+            ] == expected
         (run,) = self.runs.list()
-        self.assertEqual((), run.target_list)
+        assert run.target_list == ()
         # One that is deleted meanwhile.
         self.end(FIRST)
         load = self.store.load
@@ -429,7 +414,7 @@ class OrderTest(heat_door.DoorCase):
 
         self.patch(self.store, 'load', deleted)
         (run,) = self.runs.list(targets=True)
-        self.assertEqual([], run.target_list)
+        assert run.target_list == []
 
     def test_an_answer_is_no_longer_than_a_page(self):
         stack = self.created(
@@ -443,17 +428,18 @@ class OrderTest(heat_door.DoorCase):
         first = self.heat.rpc.list_software_deployments(
             self.heat.context, query.server_id
         )
-        self.assertEqual(3, len(first))
+        assert len(first) == 3
         found = list(self.runs.targets(run.id, outputs=True))
-        self.assertEqual([0, 1, 2], [each.number for each in found])
-        self.assertEqual(
-            ['server_a', 'server_b', 'server_c'],
-            [each.server_name for each in found],
-        )
-        self.assertEqual(3_000_000, len(found[2].outputs['size']))
+        assert [each.number for each in found] == [0, 1, 2]
+        assert [each.server_name for each in found] == [
+            'server_a',
+            'server_b',
+            'server_c',
+        ]
+        assert len(found[2].outputs['size']) == 3_000_000
         found = list(self.runs.targets(run.id, state=['pending']))
-        self.assertEqual([None] * 3, [each.outputs for each in found])
-        self.assertEqual([], list(self.runs.targets(run.id, state=['failed'])))
+        assert [each.outputs for each in found] == [None] * 3
+        assert list(self.runs.targets(run.id, state=['failed'])) == []
 
     def test_heats_own_lists_show_nothing_of_runs(self):
         self.start(run_id=FIRST)
@@ -462,7 +448,7 @@ class OrderTest(heat_door.DoorCase):
             found = self.heat.rpc.list_software_deployments(
                 self.heat.context, server_id
             )
-            self.assertEqual(rows, [each['id'] for each in found])
+            assert [each['id'] for each in found] == rows
 
     def test_a_wait_ends_with_the_run(self):
         self.start(run_id=FIRST)
@@ -476,24 +462,24 @@ class OrderTest(heat_door.DoorCase):
 
         waiting = self.client()
         self.sleep = sleep
-        self.assertEqual('failed', waiting.wait(FIRST).state)
-        self.assertEqual('failed', waiting.wait(FIRST, seconds=0).state)
+        assert waiting.wait(FIRST).state == 'failed'
+        assert waiting.wait(FIRST, seconds=0).state == 'failed'
         # Engines without the door may answer for a while.
         self.api.old = 20
-        self.assertEqual('failed', waiting.wait(FIRST).state)
-        self.assertEqual(0, self.api.old)
+        assert waiting.wait(FIRST).state == 'failed'
+        assert self.api.old == 0
         # Its row may show later.
         begun = self.now
         self.refusal(waiting.wait, SECOND, error=errors.NotFound)
-        self.assertEqual(client.GRACE, self.now - begun)
+        assert self.now - begun == client.GRACE
 
     # Who may
 
     def test_a_reader_reads(self):
         self.start(run_id=FIRST)
         reader = self.client(roles=['reader'])
-        self.assertEqual(FIRST, reader.show(FIRST).id)
-        self.assertEqual([0], [e.number for e in reader.targets(FIRST)])
+        assert reader.show(FIRST).id == FIRST
+        assert [e.number for e in reader.targets(FIRST)] == [0]
         for call in (
             reader.pause,
             reader.resume,
@@ -502,7 +488,7 @@ class OrderTest(heat_door.DoorCase):
             reader.delete,
         ):
             said = self.refusal(call, FIRST, error=errors.Denied)
-            self.assertIn('not authorized to use stacks:update', said)
+            assert 'not authorized to use stacks:update' in said
         self.refusal(reader.start, 'BACKUP', stacks=['x'], error=errors.Denied)
         self.client().pause(FIRST)
 
@@ -510,11 +496,11 @@ class OrderTest(heat_door.DoorCase):
         self.start(run_id=FIRST)
         for more in ({}, {'is_admin': True, 'roles': ['admin', 'member']}):
             other = self.client(project_id='f' * 32, **more)
-            self.assertEqual([], list(other.list()))
+            assert list(other.list()) == []
             for call in (other.show, other.pause, other.cancel, other.retry):
                 self.refusal(call, FIRST, error=errors.NotFound)
             self.refusal(other.delete, FIRST, error=errors.NotFound)
-            self.assertIn(FIRST, self.stored())
+            assert FIRST in self.stored()
             for selected in (
                 {'stacks': [self.stack.id]},
                 {'resources': ['*']},
@@ -524,26 +510,26 @@ class OrderTest(heat_door.DoorCase):
     def test_a_project_at_its_limit_starts_and_cancels(self):
         self.override('max_software_deployments_per_tenant', 0)
         run = self.start()
-        self.assertEqual('cancelled', self.runs.cancel(run.id).state)
+        assert self.runs.cancel(run.id).state == 'cancelled'
 
     # Mixed clouds
 
     def test_an_engine_without_the_door_is_asked_again(self):
         self.api.old = 2
-        self.assertEqual(FIRST, self.start(run_id=FIRST).id)
+        assert self.start(run_id=FIRST).id == FIRST
         self.api.old = 2
-        self.assertEqual([FIRST], [each.id for each in self.runs.list()])
+        assert [each.id for each in self.runs.list()] == [FIRST]
         for call in (self.runs.door, self.start):
             self.api.old = 99
             failure = self.assertRaises(client.NoDoor, call)
-            self.assertIn('heat-plugins is missing, or older', str(failure))
+            assert 'heat-plugins is missing, or older' in str(failure)
 
     def test_without_a_store_heat_answers_as_ever(self):
         door.install(None)
         found = self.heat.rpc.list_software_deployments(
             self.heat.context, ordering.SERVER
         )
-        self.assertEqual([], found)
+        assert found == []
 
 
 class SelectionTest(heat_door.DoorCase):
@@ -569,14 +555,12 @@ class SelectionTest(heat_door.DoorCase):
         )
         members = [('web', 'deployment.a'), ('web', 'deployment.b')]
         shop = [('shop', 'deployment')]
-        self.assertEqual(members, self.start(tags=['edge']))
-        self.assertEqual(
-            sorted(shop + members), sorted(self.start(tags=['production']))
+        assert self.start(tags=['edge']) == members
+        assert sorted(self.start(tags=['production'])) == sorted(
+            shop + members
         )
-        self.assertEqual(members, self.start(resources=['deployment.*']))
-        self.assertEqual(
-            members[1:], self.start(stacks=['web'], resources=['*.b'])
-        )
+        assert self.start(resources=['deployment.*']) == members
+        assert self.start(stacks=['web'], resources=['*.b']) == members[1:]
 
     def test_servers_are_selected_by_the_metadata_of_their_template(self):
         whole = deployments.template(resources={'config': triggers.CONFIG})
@@ -588,10 +572,10 @@ class SelectionTest(heat_door.DoorCase):
         }
         self.stack('shop', whole)
         selected = {'stacks': ['shop'], 'metadata': {'role': 'db'}}
-        self.assertEqual([('shop', 'deployment')], self.start(**selected))
+        assert self.start(**selected) == [('shop', 'deployment')]
         selected['metadata'] = {'role': 'web'}
         failure = self.assertRaises(errors.Refused, self.start, **selected)
-        self.assertIn('its server has other metadata', str(failure))
+        assert 'its server has other metadata' in str(failure)
 
     def test_time_limits_of_the_template_are_those_of_the_target(self):
         whole = deployments.template(
@@ -602,17 +586,17 @@ class SelectionTest(heat_door.DoorCase):
         self.stack('shop', whole, parameters={'limit': 90})
         run = self.runs.start('BACKUP', stacks=['shop'])
         (member,) = self.store.load(run.id).run.order.members
-        self.assertEqual(90, member.timeout)
+        assert member.timeout == 90
 
     def test_resources_of_nested_stacks_are_named_by_their_path(self):
         inner = self.stack('shop-part')
         outer = self.stack('shop', deployments.template())
         self.nest(inner, outer, outer['config'])
         expected = [('shop', 'config.deployment')]
-        self.assertEqual(expected, self.start(stacks=['shop']))
-        self.assertEqual(expected, self.start(stacks=['shop-part']))
-        self.assertEqual(expected, self.start(resources=['config']))
-        self.assertEqual(expected, self.start(resources=['c*.deployment']))
+        assert self.start(stacks=['shop']) == expected
+        assert self.start(stacks=['shop-part']) == expected
+        assert self.start(resources=['config']) == expected
+        assert self.start(resources=['c*.deployment']) == expected
 
     def nest(self, inner, outer, resource):
         """Store a stack as one that a resource of another one is."""

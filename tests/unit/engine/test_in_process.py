@@ -17,7 +17,7 @@ class ClientTest(deployments.DeploymentTestCase):
         )
         self.heat.rpc.calls.clear()
         self.finish(self.heat.start(stack['deployment'].delete))
-        self.assertEqual([], self.heat.rpc.calls)
+        assert self.heat.rpc.calls == []
 
 
 class LimitTest(deployments.DeploymentTestCase):
@@ -29,7 +29,7 @@ class LimitTest(deployments.DeploymentTestCase):
         self.limit('max_software_deployments_per_tenant', 1)
         stack = self.created(name='first')
         _, reason = self.fails(deployments.template(), {})
-        self.assertIn('max_software_deployments_per_tenant', reason)
+        assert 'max_software_deployments_per_tenant' in reason
         # An action after the first makes none.
         self.update(stack, deployments.template(name='x'))
         self.delete(stack)
@@ -40,7 +40,7 @@ class LimitTest(deployments.DeploymentTestCase):
         stack = self.created(name='first')
         self.limit('max_software_configs_per_tenant', 3)
         _, reason = self.fails(deployments.template(), {})
-        self.assertIn('max_software_configs_per_tenant', reason)
+        assert 'max_software_configs_per_tenant' in reason
         self.update(stack, deployments.template(name='x'))
         self.limit('max_software_configs_per_tenant', -1)
         self.created(name='unlimited')

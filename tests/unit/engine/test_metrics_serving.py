@@ -162,7 +162,7 @@ class SeveralProcessesTest(testtools.TestCase):
         self.shows(complete=1)
         # The others of the process go on while it waits for requests.
         until(lambda: scrape(self.port)[WAITING] > 20)
-        self.assertIsNone(worker.poll())
+        assert worker.poll() is None
 
     def test_each_metric_is_shown_before_it_is_counted(self):
         """An increase from nothing to one would be none."""
@@ -173,7 +173,7 @@ class SeveralProcessesTest(testtools.TestCase):
             name = f'{metric.name}_count' if is_histogram else metric.name
             for value in metric.values:
                 label = f'{{{metric.label}="{value}"}}' if value else ''
-                self.assertIn(f'{name}{label}', shown)
+                assert f'{name}{label}' in shown
 
     def test_a_silent_client_holds_up_no_other(self):
         self.worker(1)
@@ -192,10 +192,10 @@ class SeveralProcessesTest(testtools.TestCase):
             for _ in range(3):
                 exporter.step()
         (line,) = log.output.splitlines()
-        self.assertIn(f'cannot bind port {self.port}', line)
-        self.assertFalse(dead.exists())
+        assert f'cannot bind port {self.port}' in line
+        assert not dead.exists()
         exporter.step()
-        self.assertIsInstance(scrape(self.port), dict)
+        assert isinstance(scrape(self.port), dict)
 
 
 class FolderTest(testtools.TestCase):
@@ -208,9 +208,7 @@ class FolderTest(testtools.TestCase):
 
     def test_each_port_has_its_own_that_no_other_user_may_read(self):
         paths = {metrics_serving.folder_of('::1', n) for n in (1, 2)}
-        self.assertEqual(
-            [0o700] * 2, [p.stat().st_mode & 0o777 for p in paths]
-        )
+        assert [p.stat().st_mode & 0o777 for p in paths] == [0o700] * 2
 
     def refused(self):
         self.assertRaises(OSError, metrics_serving.folder_of, '127.0.0.1', 9)
@@ -244,11 +242,11 @@ class ScanTest(heat_fixture.HeatTestCase):
         cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
         self.patch(process, '_process', None)
         process.watch(rescue.SCAN, metrics_scan.SCAN)
-        self.assertEqual([], started)
+        assert started == []
         self.patch(process, '_process', None)
         cfg.CONF.set_override('metrics_port', 9, 'heat_plugins')
         process.watch(rescue.SCAN, metrics_scan.SCAN)
-        self.assertEqual(['heat-plugins-metrics'], [t.name for t in started])
+        assert [t.name for t in started] == ['heat-plugins-metrics']
 
     def test_without_prometheus_client_one_warning_names_the_remedy(self):
         code = (
@@ -267,8 +265,8 @@ class ScanTest(heat_fixture.HeatTestCase):
             check=True,
         )
         lines = [x for x in done.stderr.splitlines() if 'WARNING' in x]
-        self.assertEqual(1, len(lines), done.stderr)
-        self.assertIn('pip install heat-plugins[metrics]', lines[0])
+        assert len(lines) == 1, done.stderr
+        assert 'pip install heat-plugins[metrics]' in lines[0]
 
     def observed(self):
         """Return what a process measures, by metric and label."""
@@ -303,18 +301,15 @@ class ScanTest(heat_fixture.HeatTestCase):
         self.assertAlmostEqual(
             60, observed.pop(('runs_oldest_seconds', '')), delta=9
         )
-        self.assertEqual(
-            {
-                ('deployments_waiting', ''): 0,
-                ('deployments_oldest_wait_seconds', ''): 0,
-                ('runs_stuck', ''): 1,
-                ('runs_in_progress', 'running'): 3,
-                ('runs_in_progress', 'paused'): 1,
-                ('runs_in_progress', 'waiting-for-approval'): 0,
-                ('runs_in_progress', 'stopping'): 0,
-            },
-            observed,
-        )
+        assert observed == {
+            ('deployments_waiting', ''): 0,
+            ('deployments_oldest_wait_seconds', ''): 0,
+            ('runs_stuck', ''): 1,
+            ('runs_in_progress', 'running'): 3,
+            ('runs_in_progress', 'paused'): 1,
+            ('runs_in_progress', 'waiting-for-approval'): 0,
+            ('runs_in_progress', 'stopping'): 0,
+        }
 
     def test_what_the_database_does_not_say_is_left_as_it_is(self):
         def fail(rows):
@@ -322,14 +317,11 @@ class ScanTest(heat_fixture.HeatTestCase):
 
         self.patch(run_rows.RunRows, 'in_progress', fail)
         names = {name for name, _ in self.observed()}
-        self.assertEqual(
-            {
-                'deployments_waiting',
-                'deployments_oldest_wait_seconds',
-                'runs_stuck',
-            },
-            names,
-        )
+        assert names == {
+            'deployments_waiting',
+            'deployments_oldest_wait_seconds',
+            'runs_stuck',
+        }
 
     def test_each_scan_that_fails_is_counted(self):
         scans = (
@@ -340,6 +332,6 @@ class ScanTest(heat_fixture.HeatTestCase):
             run_scans.RETENTION,
             run_scans.NOTICES,
         )
-        self.assertEqual(
-            tuple(scan.name for scan in scans), metrics.SCANS_FAILED.values
+        assert metrics.SCANS_FAILED.values == tuple(
+            scan.name for scan in scans
         )

@@ -53,7 +53,7 @@ class NoticeCase(keeping.KeepingCase):
         self.refuses = None
 
     def send(self, webhook, hosts, headers, body):
-        self.assertEqual('/p4th?t0ken', webhook.target)
+        assert webhook.target == '/p4th?t0ken'
         self.sent.append((headers, json.loads(body)))
         if self.refuses is not None:
             raise self.refuses
@@ -76,53 +76,47 @@ class TellingTest(NoticeCase):
         self.end(1, fail=[0])
         ((headers, body),) = self.sent
         (made,) = self.ids(1)
-        self.assertIn('Heat-Plugins-Signature', headers)
+        assert 'Heat-Plugins-Signature' in headers
         uuid = self.heat.load(self.made)['nightly'].uuid
-        self.assertEqual(
+        assert {k: v for k, v in body.items() if k != 'servers'} == {
+            'version': 1,
+            'id': f'{made}.failure',
+            'event': 'failure',
+            'why': 'The run has failed.',
+            'project': self.made.tenant_id,
+            'stack': {'id': self.made.id, 'name': self.made.name},
+            'schedule': {'id': uuid, 'name': 'nightly'},
+            'run': made,
+            'action': 'BACKUP',
+            'due': '2027-01-15T09:00:00Z',
+            'failures': 1,
+            'more_servers': 0,
+        }
+        assert body['servers'] == [
             {
-                'version': 1,
-                'id': f'{made}.failure',
-                'event': 'failure',
-                'why': 'The run has failed.',
-                'project': self.made.tenant_id,
-                'stack': {'id': self.made.id, 'name': self.made.name},
-                'schedule': {'id': uuid, 'name': 'nightly'},
-                'run': made,
-                'action': 'BACKUP',
-                'due': '2027-01-15T09:00:00Z',
-                'failures': 1,
-                'more_servers': 0,
-            },
-            {k: v for k, v in body.items() if k != 'servers'},
-        )
-        self.assertEqual(
-            [
-                {
-                    'stack': 's0',
-                    'resource': 'db0',
-                    'server': 'server0',
-                    'state': 'failed',
-                }
-            ],
-            body['servers'],
-        )
-        self.assertEqual((), self.kept(self.made).book.notices)
+                'stack': 's0',
+                'resource': 'db0',
+                'server': 'server0',
+                'state': 'failed',
+            }
+        ]
+        assert self.kept(self.made).book.notices == ()
         self.end(2)
-        self.assertEqual(['failure', 'recovery'], self.told())
+        assert self.told() == ['failure', 'recovery']
         self.end(3)
-        self.assertEqual(['failure', 'recovery'], self.told())
+        assert self.told() == ['failure', 'recovery']
 
     def test_what_waits_too_long_names_the_servers_that_do(self):
         self.scheduled(notify={**NOTIFY, 'waits': 600})
         keeper = self.keeper()
         self.at(1)
-        self.assertLess(keeper.look(), 60)
+        assert keeper.look() < 60
         keeper.look()
         self.after(601, keeper)
         ((_, body),) = self.sent
-        self.assertEqual('waiting', body['event'])
-        self.assertEqual({'pending'}, {s['state'] for s in body['servers']})
-        self.assertEqual(4, len(body['servers']))
+        assert body['event'] == 'waiting'
+        assert {s['state'] for s in body['servers']} == {'pending'}
+        assert len(body['servers']) == 4
 
     def test_servers_that_cannot_be_read_are_unknown(self):
         self.scheduled(notify=NOTIFY)
@@ -137,7 +131,7 @@ class TellingTest(NoticeCase):
         for send in self.later:
             send()
         ((_, body),) = self.sent
-        self.assertEqual(('failure', None), (body['event'], body['servers']))
+        assert (body['event'], body['servers']) == ('failure', None)
 
     def test_a_dead_receiver_delays_no_tick_and_is_given_up_in_an_hour(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
@@ -149,36 +143,36 @@ class TellingTest(NoticeCase):
         for minute in range(1, 58):
             self.now = base.NOW + HOUR + minute * 60
             keeper.look()
-        self.assertEqual(['failure'] * 10, self.told())
+        assert self.told() == ['failure'] * 10
         self.at(2, keeper)
-        self.assertEqual(self.ids(1, 2), self.runs())
+        assert self.runs() == self.ids(1, 2)
         for minute in range(1, 9):
             self.now = base.NOW + 2 * HOUR + minute * 60
             keeper.look()
-        self.assertEqual((), self.kept(self.made).book.notices)
-        self.assertEqual(
-            'https://hooks.example.com is dead',
-            self.get(self.made, 'notify_error'),
+        assert self.kept(self.made).book.notices == ()
+        assert (
+            self.get(self.made, 'notify_error')
+            == 'https://hooks.example.com is dead'
         )
         said = [
             line
             for line in logger.output.splitlines()
             if 'Gave up a notice of schedule nightly' in line
         ]
-        self.assertEqual(1, len(said))
-        self.assertEqual([1], counted)
+        assert len(said) == 1
+        assert counted == [1]
         (event,) = (
             each
             for each in deployments.events(self.made)
             if each.startswith('Not told')
         )
-        self.assertIn('failure: https://hooks.example.com is dead', event)
+        assert 'failure: https://hooks.example.com is dead' in event
         self.refuses = None
         self.finish(*self.ids(2))
         self.after(60, keeper)
         keeper.look()
-        self.assertEqual('recovery', self.told()[-1])
-        self.assertEqual('', self.get(self.made, 'notify_error'))
+        assert self.told()[-1] == 'recovery'
+        assert self.get(self.made, 'notify_error') == ''
 
     def count_given_up(self):
         counted = []
@@ -201,12 +195,12 @@ class TellingTest(NoticeCase):
             do()
         self.patch(run_scans, 'PLACES', process.Places(32, 2))
         self.after(HOUR, self.keeper())
-        self.assertEqual(['failure'] * 2, self.told())
+        assert self.told() == ['failure'] * 2
         self.refuses = errors.Unavailable('https://hooks.example.com is dead')
         stuck()
-        self.assertEqual(['failure'] * 3, self.told())
-        self.assertEqual('', self.get(self.made, 'notify_error'))
-        self.assertEqual([], counted)
+        assert self.told() == ['failure'] * 3
+        assert self.get(self.made, 'notify_error') == ''
+        assert counted == []
 
     def test_the_action_is_the_one_that_is_stored(self):
         self.scheduled(notify=NOTIFY)
@@ -220,7 +214,7 @@ class TellingTest(NoticeCase):
         self.patch(run_fleet, 'load_stack', changed)
         self.at(3.5, self.keeper())
         ((_, body),) = self.sent
-        self.assertEqual('BACKUP', body['action'])
+        assert body['action'] == 'BACKUP'
 
     def test_what_is_not_permitted_any_longer_reads_nothing(self):
         self.scheduled(notify=NOTIFY)
@@ -234,7 +228,7 @@ class TellingTest(NoticeCase):
         self.patch(telling, 'servers', lambda *given: read.append(given))
         keeper.look()
         (left,) = self.kept(self.made).book.notices
-        self.assertEqual((1, [], []), (left.tries, self.sent, read))
+        assert (left.tries, self.sent, read) == (1, [], [])
 
     def test_the_url_and_the_secret_are_nowhere(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
@@ -243,8 +237,8 @@ class TellingTest(NoticeCase):
         self.end(1, fail=[0])
         self.after(3700, self.keeper())
         shown = self.get(self.made, 'show')
-        self.assertEqual('https://hooks.example.com', shown['notify'])
-        self.assertEqual('ValueError', shown['notify_error'])
+        assert shown['notify'] == 'https://hooks.example.com'
+        assert shown['notify_error'] == 'ValueError'
         found = [
             logger.output,
             str(shown),
@@ -252,10 +246,10 @@ class TellingTest(NoticeCase):
             self.kept(self.made).text(),
             str(self.sent[0][1]),
         ]
-        self.assertEqual({(None, None)}, {*self.stored_events()})
+        assert {*self.stored_events()} == {(None, None)}
         for text in found:
             for secret in ('p4th', 't0ken', 's3cret'):
-                self.assertNotIn(secret, text)
+                assert secret not in text
 
     def stored_events(self):
         """Return the properties that the API shows with events."""
@@ -278,43 +272,43 @@ class TellingTest(NoticeCase):
         self.later = []
         keeper.look()
         # Its threads never run.
-        self.assertNotEqual([], self.later)
+        assert self.later != []
         self.later = None
         self.patch(run_scans, 'PLACES', process.Places(32, 2))
         successor = self.keeper()
-        self.assertLessEqual(successor.look(), 30)
-        self.assertEqual([], self.sent)
+        assert successor.look() <= 30
+        assert self.sent == []
         self.after(31, successor)
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
         self.keeper().look()
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
 
     def test_an_update_loses_no_notice_and_sends_it_to_another_receiver(self):
         self.refuses = errors.Unavailable('https://hooks.example.com is dead')
         given = {'cron': '@hourly', 'stack_tag': 'prod', 'notify': NOTIFY}
         self.scheduled(notify=NOTIFY)
         self.end(1, fail=[0])
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
         self.heat.update(self.made, base.template(**given, note='a note'))
         (left,) = self.kept(self.made).book.notices
-        self.assertEqual(1, left.tries)
+        assert left.tries == 1
         given['notify'] = {**NOTIFY, 'secret': 'another s3cret of theirs'}
         self.heat.update(self.made, base.template(**given))
         self.refuses = None
         self.after(1, self.keeper())
-        self.assertEqual(['failure'] * 2, self.told())
+        assert self.told() == ['failure'] * 2
         self.end(2)
-        self.assertEqual(['failure'] * 2 + ['recovery'], self.told())
+        assert self.told() == ['failure'] * 2 + ['recovery']
 
     def test_one_projects_receivers_take_few_threads(self):
         self.scheduled(notify=NOTIFY)
         for key in 'ab':
             run_scans.PLACES.take(key, self.made.tenant_id)
         self.end(1, fail=[0])
-        self.assertEqual([], self.sent)
+        assert self.sent == []
         run_scans.PLACES.leave('a')
         self.after(7, self.keeper())
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
 
     def test_what_is_not_recorded_is_not_sent(self):
         self.scheduled(notify=NOTIFY)
@@ -325,8 +319,8 @@ class TellingTest(NoticeCase):
         self.now += 30
         self.patch(schedule_rows, 'replace', lambda *args: False)
         keeper.look()
-        self.assertEqual([], self.sent)
-        self.assertTrue(run_scans.PLACES.take(self.rows()[0].id, 'any'))
+        assert self.sent == []
+        assert run_scans.PLACES.take(self.rows()[0].id, 'any')
 
 
 class ExampleTest(NoticeCase):
@@ -384,8 +378,8 @@ class ExampleTest(NoticeCase):
         self.after(31, keeper)
         told = json.loads(process.stdout.readline())
         (made,) = self.ids(1)
-        self.assertEqual(f'{made}.failure', told['id'])
-        self.assertEqual((), self.kept(self.made).book.notices)
+        assert told['id'] == f'{made}.failure'
+        assert self.kept(self.made).book.notices == ()
 
     def test_it_refuses_another_signature(self):
         port = self.permitted()
@@ -394,8 +388,9 @@ class ExampleTest(NoticeCase):
         self.scheduled(notify={**NOTIFY, 'url': url})
         self.end(1, fail=[0])
         self.after(3700, self.keeper())
-        self.assertEqual(
-            'http://127.0.0.1 answers 403', self.get(self.made, 'notify_error')
+        assert (
+            self.get(self.made, 'notify_error')
+            == 'http://127.0.0.1 answers 403'
         )
 
 
@@ -414,8 +409,8 @@ class PropertyTest(base.ScheduleCase):
         exc = self.assertRaises(
             exception.StackValidationFailed, stack.validate
         )
-        self.assertIn(said, str(exc))
-        self.assertNotIn('s3cret', str(exc))
+        assert said in str(exc)
+        assert 's3cret' not in str(exc)
 
     def test_a_mistake_is_named_before_the_night(self):
         self.refused('The URL of a webhook', url='hooks.example.com/s3cret')
@@ -448,24 +443,22 @@ class PropertyTest(base.ScheduleCase):
             stack.validate()
             stack.store()
             stack.create()
-            self.assertEqual('FAILED', stack.status)
-            self.assertIn(said, stack.status_reason)
-            self.assertNotIn('s3cret', stack.status_reason)
+            assert stack.status == 'FAILED'
+            assert said in stack.status_reason
+            assert 's3cret' not in stack.status_reason
 
     def test_an_update_replaces_and_removes_it(self):
         stack = self.created(notify=NOTIFY)
-        self.assertEqual(
-            'https://hooks.example.com', self.kept(stack).rules.to
-        )
+        assert self.kept(stack).rules.to == 'https://hooks.example.com'
         other = {**NOTIFY, 'url': 'https://b.example.com', 'after': 3}
         self.heat.update(stack, base.template(notify=other))
         rules = self.kept(stack).rules
-        self.assertEqual(('https://b.example.com', 3), (rules.to, rules.after))
+        assert (rules.to, rules.after) == ('https://b.example.com', 3)
         receiver = self.heat.load(stack)['nightly'].receiver()
-        self.assertEqual('https://b.example.com', receiver['url'])
+        assert receiver['url'] == 'https://b.example.com'
         self.heat.update(stack, base.template())
-        self.assertIsNone(self.kept(stack).rules)
-        self.assertEqual('', self.get(stack, 'show')['notify'])
+        assert self.kept(stack).rules is None
+        assert self.get(stack, 'show')['notify'] == ''
         self.assertRaises(
             errors.Refused, self.heat.load(stack)['nightly'].receiver
         )

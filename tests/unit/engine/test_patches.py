@@ -61,7 +61,7 @@ class PatchTest(testtools.TestCase):
     def test_it_replaces_a_function_once(self):
         for _ in range(2):
             patch().install()
-        self.assertEqual([1], self.add())
+        assert self.add() == [1]
 
     def test_what_heat_has_no_longer_or_has_changed_is_left_out(self):
         for values in (
@@ -71,7 +71,7 @@ class PatchTest(testtools.TestCase):
             {'parameters': ('self', 'callback')},
         ):
             self.assertRaises(patches.Unfit, patch(**values).install)
-        self.assertEqual(1, self.add())
+        assert self.add() == 1
 
     def test_each_of_ours_fits_this_heat(self):
         for each in patches.needed(ALL):
@@ -79,7 +79,7 @@ class PatchTest(testtools.TestCase):
 
     def test_each_says_what_it_is_for(self):
         for each in patches.PATCHES:
-            self.assertTrue(each.purpose and each.without and each.gain)
+            assert each.purpose and each.without and each.gain
 
 
 class InstallTest(testtools.TestCase):
@@ -96,9 +96,9 @@ class InstallTest(testtools.TestCase):
 
     def test_what_does_not_fit_costs_one_warning_and_nothing_else(self):
         told = self.install(patch(parameters=('other',)), patch())
-        self.assertEqual(1, len(told))
-        self.assertIn('nothing happens', told[0][0] % told[0][1])
-        self.assertEqual([1], Owned.Group().add(1))
+        assert len(told) == 1
+        assert 'nothing happens' in told[0][0] % told[0][1]
+        assert Owned.Group().add(1) == [1]
 
     def test_no_patch_is_installed_where_nothing_needs_it(self):
         other = {'OS::Mistral::Workflow'}
@@ -106,12 +106,12 @@ class InstallTest(testtools.TestCase):
             # Another program than heat-engine.
             del sys.modules['heat.engine.service']
             self.install(patch())
-        self.assertEqual([], self.install(patch(since=99)))
+        assert self.install(patch(since=99)) == []
         # Deployments of Heat's own classes.
         self.install(patch(), types=other)
-        self.assertEqual(1, Owned.Group().add(1))
+        assert Owned.Group().add(1) == 1
         self.install(patch(serves_deployments=False), types=other)
-        self.assertEqual([1], Owned.Group().add(1))
+        assert Owned.Group().add(1) == [1]
 
 
 class HeatTest(testtools.TestCase):
@@ -127,10 +127,8 @@ class HeatTest(testtools.TestCase):
     def test_a_sync_point_is_read_as_before(self):
         data = {(7, True): {'a': (1, 'x')}, (12, False): None}
         stored = sync_point.serialize_input_data(data)
-        self.assertEqual(data, sync_point.deserialize_input_data(stored))
-        self.assertEqual(
-            data, sync_point.deserialize_input_data(stored), 'from memory'
-        )
+        assert sync_point.deserialize_input_data(stored) == data
+        assert sync_point.deserialize_input_data(stored) == data, 'from memory'
 
     def test_only_threads_that_run_stay_in_the_list_of_a_stack(self):
         if registry.release() < 25:
@@ -141,7 +139,7 @@ class HeatTest(testtools.TestCase):
         running = group.add_thread(ended.wait, 30)
         for _ in range(10):
             group.add_thread(lambda: None).join()
-        self.assertEqual([running], group.threads)
+        assert group.threads == [running]
 
 
 class OverrideTest(testtools.TestCase):
@@ -149,14 +147,14 @@ class OverrideTest(testtools.TestCase):
 
     def test_each_method_takes_what_heats_takes(self):
         offer = registry.examine(cfg.CONF)
-        self.assertEqual({}, offer.left_out)
+        assert offer.left_out == {}
         wrong = {
             f'{cls.__module__}.{cls.__name__}.{name}: Heat has {heats}'
             for served in offer.classes.values()
             for cls, name, ours, heats in _overridden(served)
             if not _accepts(ours, heats)
         }
-        self.assertEqual(set(), wrong)
+        assert wrong == set()
 
     def test_each_private_method_that_ours_override_is_listed(self):
         overridden = {
@@ -165,7 +163,7 @@ class OverrideTest(testtools.TestCase):
             for _, name, _, _ in _both(served)
             if name.startswith('_') and not name.startswith('__')
         }
-        self.assertEqual(patches.OVERRIDDEN, overridden)
+        assert overridden == patches.OVERRIDDEN
 
     def test_heats_loops_have_what_ours_read_of_them(self):
         for name, since in patches.LOOPS.items():
@@ -173,13 +171,13 @@ class OverrideTest(testtools.TestCase):
                 continue
             heats = getattr(resource.Resource, name)
             names = inspect.signature(heats).parameters.keys()
-            self.assertLessEqual(patches.LOOP_PARAMETERS, names, name)
+            assert names >= patches.LOOP_PARAMETERS, name
         ours = {
             name
             for name in vars(server_bound.Blocking)
             if name.endswith('_convergence')
         }
-        self.assertEqual(patches.LOOPS.keys(), ours)
+        assert ours == patches.LOOPS.keys()
 
 
 def _overridden(served):
@@ -259,9 +257,9 @@ class SignatureTest(testtools.TestCase):
                 details={'deploy_status_code': 0},
                 sync_call=False,
             )
-        self.assertEqual([{'deploy_status_code': 0}] * 2, seen)
-        self.assertEqual('a', seen[0].signature)
-        self.assertNotIsInstance(seen[1], presigned.Presigned)
+        assert seen == [{'deploy_status_code': 0}] * 2
+        assert seen[0].signature == 'a'
+        assert not isinstance(seen[1], presigned.Presigned)
         patches.histories.take_of_member.assert_called_once_with(
             'stack', 'deployment', 'a', {'deploy_status_code': 0}
         )
@@ -310,17 +308,17 @@ class ReplacedTest(heat_fixture.HeatTestCase):
         return None
 
     def test_each_server_reads_its_own(self):
-        self.assertEqual({'deployments': ['newer']}, self.shown('newer'))
+        assert self.shown('newer') == {'deployments': ['newer']}
         own = self.shown('former')
-        self.assertEqual([], own['deployments'])
-        self.assertIn('heat', own['os-collect-config'])
+        assert own['deployments'] == []
+        assert 'heat' in own['os-collect-config']
 
     def test_it_reads_no_other_resource_and_nothing_when_it_is_gone(self):
-        self.assertIsNone(self.shown('former', 'other'))
-        self.assertIsNone(self.shown('former', 'none'))
-        self.assertIsNone(self.shown('nobody'))
+        assert self.shown('former', 'other') is None
+        assert self.shown('former', 'none') is None
+        assert self.shown('nobody') is None
         db_api.resource_delete(self.heat.context, self.former.id)
-        self.assertIsNone(self.shown('former'))
+        assert self.shown('former') is None
 
     def test_each_reads_its_own_also_while_the_stack_is_deleted(self):
         # Heat deletes by an update to this.
@@ -330,12 +328,12 @@ class ReplacedTest(heat_fixture.HeatTestCase):
             self.stack.id,
             {'raw_template_id': empty.store(self.heat.context)},
         )
-        self.assertEqual({}, self.heat.load(self.stack).resources)
-        self.assertEqual(
-            self.former.metadata_get()['os-collect-config'],
-            self.shown('former')['os-collect-config'],
+        assert self.heat.load(self.stack).resources == {}
+        assert (
+            self.shown('former')['os-collect-config']
+            == self.former.metadata_get()['os-collect-config']
         )
-        self.assertIsNone(self.shown('nobody'))
+        assert self.shown('nobody') is None
 
     def test_what_was_created_later_has_what_heat_gives_it(self):
         newest = self.former.make_replacement(self.stack.t.id, set())
@@ -343,7 +341,7 @@ class ReplacedTest(heat_fixture.HeatTestCase):
         stack = self.heat.load(self.stack)
         self.patch(stack, 'resource_get', lambda name: self.former)
         for user in ('last', 'former'):
-            self.assertFalse(resources.show_replaced(stack, 'server', user))
+            assert not resources.show_replaced(stack, 'server', user)
 
     def test_what_is_no_server_has_what_heat_gives_it(self):
         user = {'type': 'AWS::IAM::User'}
@@ -354,4 +352,4 @@ class ReplacedTest(heat_fixture.HeatTestCase):
         former.data_set('user_id', 'former')
         newer = former.make_replacement(self.stack.t.id, set())
         self.heat.change(newer, action='CREATE')
-        self.assertIsNone(self.shown('former', 'user'))
+        assert self.shown('former', 'user') is None

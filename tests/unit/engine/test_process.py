@@ -34,10 +34,10 @@ class WatchTest(heat_fixture.HeatTestCase):
         return len(self.started)
 
     def test_a_process_begins_once_and_a_forked_one_for_itself(self):
-        self.assertEqual(2, self.watch())
-        self.assertEqual(2, self.watch())
+        assert self.watch() == 2
+        assert self.watch() == 2
         self.patch(process, '_process', os.getpid() + 1)
-        self.assertEqual(4, self.watch())
+        assert self.watch() == 4
 
     def start(self):
         """Start an engine, of which Heat's part does nothing."""
@@ -51,13 +51,13 @@ class WatchTest(heat_fixture.HeatTestCase):
     def test_it_begins_when_an_engine_has_started(self):
         cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
         self.start()
-        self.assertEqual(['before', 'Heat', 1, 1, 'after Heat'], self.started)
+        assert self.started == ['before', 'Heat', 1, 1, 'after Heat']
 
     def test_an_engine_starts_without_it(self):
         self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
         cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
         self.start()
-        self.assertEqual(['before', 'Heat', 'after Heat'], self.started)
+        assert self.started == ['before', 'Heat', 'after Heat']
 
     def test_without_an_interval_only_scans_without_an_option_start(self):
         cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
@@ -65,7 +65,7 @@ class WatchTest(heat_fixture.HeatTestCase):
             name='x', wanted='y', begin=lambda: None, option=None
         )
         process.watch(*SCANS, always)
-        self.assertEqual([1], self.started)
+        assert self.started == [1]
 
     def test_a_scan_that_fails_is_repeated_with_a_warning(self):
         scan = mock.Mock(side_effect=[OSError('why\nSELECT'), SystemExit])
@@ -76,10 +76,9 @@ class WatchTest(heat_fixture.HeatTestCase):
                 process.repeat,
                 process.Scan(name='x', wanted='y', begin=lambda: scan),
             )
-        self.assertEqual(
-            ['Cannot scan for y; retrying: OSError: why'],
-            [one.getMessage() for one in logs.records],
-        )
+        assert [one.getMessage() for one in logs.records] == [
+            'Cannot scan for y; retrying: OSError: why'
+        ]
 
     def test_processes_that_start_together_scan_at_different_times(self):
         cfg.CONF.set_override('rescue_interval', 60, 'heat_plugins')
@@ -94,8 +93,8 @@ class WatchTest(heat_fixture.HeatTestCase):
             )
             for _ in range(50):
                 self.assertRaises(SystemExit, process.repeat, scan)
-            self.assertLess(most / 2, max(slept))
-            self.assertLess(max(slept), most)
+            assert most / 2 < max(slept)
+            assert max(slept) < most
 
 
 class PlacesTest(heat_fixture.HeatTestCase):
@@ -114,18 +113,18 @@ class PlacesTest(heat_fixture.HeatTestCase):
                 ('e', '3'),
             ]
         ]
-        self.assertEqual([True, False, True, False, True, False], taken)
+        assert taken == [True, False, True, False, True, False]
         places.leave('a')
-        self.assertTrue(places.take('e', '3'))
+        assert places.take('e', '3')
 
     def test_a_place_is_left_whatever_happens(self):
         places = process.Places(1, 1)
         places.take('a', '1')
         self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
         self.assertRaises(OSError, places.run, 'a', 'name', print)
-        self.assertTrue(places.take('a', '1'))
+        assert places.take('a', '1')
         self.patch(threading.Thread, 'start', lambda thread: thread.run())
         self.assertRaises(
             ZeroDivisionError, places.run, 'a', 'name', lambda: 1 / 0
         )
-        self.assertTrue(places.take('a', '1'))
+        assert places.take('a', '1')

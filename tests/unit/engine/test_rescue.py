@@ -86,7 +86,7 @@ class LookTest(heat_fixture.HeatTestCase):
                 how,
                 lambda held, *loaded: went_on.append(held) or True,
             )
-        self.assertEqual(went_on, self.rescuer.look())
+        assert self.rescuer.look() == went_on
         return [each.id for each in went_on]
 
     def reports(self):
@@ -106,8 +106,8 @@ class LookTest(heat_fixture.HeatTestCase):
     def test_what_a_dead_engine_held_is_gone_on_with(self):
         counts = self.useFixture(counted.Counted())
         number = self.held()
-        self.assertEqual([number], self.look())
-        self.assertEqual({'resource': 1}, counts.of(metrics.RESCUED))
+        assert self.look() == [number]
+        assert counts.of(metrics.RESCUED) == {'resource': 1}
 
     def test_a_worker_of_an_action_that_has_just_begun_may_be_at_it(self):
         # Heat's own tries to lock it for 4 s.
@@ -121,7 +121,7 @@ class LookTest(heat_fixture.HeatTestCase):
         ):
             begun = now - datetime.timedelta(seconds=age)
             self.set_stack(action='DELETE', updated_at=begun)
-            self.assertEqual(expected, self.look())
+            assert self.look() == expected
 
     def test_it_is_done_as_the_user_whose_trust_the_stack_has(self):
         self.held()
@@ -129,13 +129,13 @@ class LookTest(heat_fixture.HeatTestCase):
         self.patch(type(self.stack), 'stored_context', lambda stack: stored)
         (held,) = resources.held(self.context)
         stack, _found, _scope = rescue.load(held)
-        self.assertEqual('owner', stack.context.user_id)
+        assert stack.context.user_id == 'owner'
 
     def test_an_engine_that_reports_is_not_asked(self):
         self.held()
         self.reports()
         self.patch(service_utils, 'engine_alive', None)
-        self.assertEqual([], self.look())
+        assert self.look() == []
 
     def test_what_no_dead_engine_holds_is_left(self):
         for values, stack, answering in (
@@ -148,32 +148,32 @@ class LookTest(heat_fixture.HeatTestCase):
             self.answering = answering
             self.held(**values)
             self.set_stack(**stack)
-            self.assertEqual([], self.look())
+            assert self.look() == []
             self.answering = ()
             self.set_stack()
-            self.assertEqual([self.held()], self.look())
+            assert [self.held()] == self.look()
 
     def test_what_has_no_server_is_left_in_a_stack_that_has_failed(self):
         number = self.held()
         self.set_stack(status='FAILED')
-        self.assertEqual([], self.look())
+        assert self.look() == []
         # Until its update.
         self.set_stack()
-        self.assertEqual([number], self.look())
+        assert self.look() == [number]
 
     def test_what_was_taken_in_a_stack_that_has_failed_is_left(self):
         self.taken()
         self.set_stack(status='FAILED')
-        self.assertEqual([], self.look_later())
+        assert self.look_later() == []
 
     def test_what_is_not_ours_is_looked_into_once_after_each_change(self):
         self.held()
-        self.assertEqual([], self.rescuer.look())
+        assert self.rescuer.look() == []
         with mock.patch.object(service_utils, 'engine_alive', None):
-            self.assertEqual([], self.rescuer.look())
+            assert self.rescuer.look() == []
         number = self.held(engine_id=None)
         self.held()
-        self.assertEqual([number], self.look())
+        assert self.look() == [number]
 
     def test_one_that_cannot_be_loaded_does_not_keep_others_waiting(self):
         first = self.held()
@@ -196,36 +196,36 @@ class LookTest(heat_fixture.HeatTestCase):
         self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
         self.patch(rescue, 'load', load)
         self.patch(rescue, '_resume', go_on)
-        self.assertEqual(went_on, self.rescuer.look())
-        self.assertEqual([second], [each.id for each in went_on])
+        assert self.rescuer.look() == went_on
+        assert [each.id for each in went_on] == [second]
 
     def test_of_several_that_see_a_dead_engine_one_resumes_it(self):
         number = self.held()
         (held,) = resources.held(self.context)
-        self.assertTrue(self.take_away(held))
-        self.assertFalse(self.take_away(held))
+        assert self.take_away(held)
+        assert not self.take_away(held)
         row = db_api.resource_get(self.context, number)
-        self.assertEqual((None, 'FAILED'), (row.engine_id, row.status))
-        self.assertIn(self.engine_id, row.status_reason)
+        assert (row.engine_id, row.status) == (None, 'FAILED')
+        assert self.engine_id in row.status_reason
         # Those that see it later wait again.
         (held,) = resources.held(self.context)
-        self.assertTrue(self.take_away(held))
+        assert self.take_away(held)
         (again,) = resources.held(self.context)
-        self.assertEqual(held.reason, again.reason)
-        self.assertNotEqual(held.key, again.key)
+        assert again.reason == held.reason
+        assert again.key != held.key
 
     def taken(self, **values):
         """Take the resource from its engine, and tell nobody; its number."""
         number = self.held(**values)
         (held,) = resources.held(self.context)
-        self.assertTrue(self.take_away(held))
+        assert self.take_away(held)
         return number
 
     def look_later(self):
         """Look twice, with the time between that Heat needs to check."""
         now = time.monotonic()
         self.patch(time, 'monotonic', lambda: now)
-        self.assertEqual([], self.look())
+        assert self.look() == []
         self.patch(time, 'monotonic', lambda: now + rescue.CHECKING + 1)
         return self.look()
 
@@ -239,7 +239,7 @@ class LookTest(heat_fixture.HeatTestCase):
             self.rescuer = rescue.Rescuer()
             expected = [self.taken(**values)] if is_resumed else []
             self.taken(**values)
-            self.assertEqual(expected, self.look_later())
+            assert self.look_later() == expected
 
     def made_again(self, number, **values):
         """Let something have been made in the place of a resource."""
@@ -261,17 +261,17 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def test_what_was_taken_and_made_again_is_left(self):
         number = self.taken(replaces=7)
-        self.assertEqual([number], self.look_later())
+        assert self.look_later() == [number]
         # Heat forgets whom it replaces once that has gone.
         self.made_again(None)
-        self.assertEqual([], self.look_later())
+        assert self.look_later() == []
 
     def test_what_other_traversals_have_made_does_not_count(self):
         number = self.taken()
         other = self.heat.create(TEMPLATE, name='other')
         self.made_again(number, current_template_id=other.t.id)
         self.made_again(number, action='DELETE')
-        self.assertEqual([number], self.look_later())
+        assert self.look_later() == [number]
 
     def test_a_replacement_that_nobody_has_begun_is_resumed_later(self):
         number = self.stack['value'].id
@@ -287,17 +287,17 @@ class LookTest(heat_fixture.HeatTestCase):
         ):
             made = self.made_again(number, **values)
             expected = [made] if is_resumed else []
-            self.assertEqual(expected, self.look_later())
+            assert self.look_later() == expected
 
     def test_what_has_failed_otherwise_is_left(self):
         self.held(status='FAILED', engine_id=None, status_reason='Resource')
-        self.assertEqual([], self.look_later())
+        assert self.look_later() == []
 
     def test_an_engine_that_goes_on_after_all_keeps_its_resource(self):
         self.held()
         (held,) = resources.held(self.context)
         self.held(status='COMPLETE')
-        self.assertFalse(self.take_away(held))
+        assert not self.take_away(held)
 
 
 class FailTest(deployments.DeploymentTestCase):
@@ -332,10 +332,10 @@ class FailTest(deployments.DeploymentTestCase):
         return [each.name for each in rescue.Rescuer().look()]
 
     def fails(self, status):
-        self.assertEqual(['deployment'], self.look(status))
+        assert self.look(status) == ['deployment']
         again = self.heat.load(self.stack)
-        self.assertEqual(('CREATE', 'FAILED'), again['deployment'].state)
-        self.assertIn('has died', again['deployment'].status_reason)
+        assert again['deployment'].state == ('CREATE', 'FAILED')
+        assert 'has died' in again['deployment'].status_reason
         self.assert_withdrawn(again, 'has died')
         return again
 
@@ -347,8 +347,8 @@ class FailTest(deployments.DeploymentTestCase):
             return real(held)
 
         self.patch(rescue, 'load', load)
-        self.assertEqual([], self.look('FAILED'))
-        self.assertEqual(1, len(self.deployment_rows()))
+        assert self.look('FAILED') == []
+        assert len(self.deployment_rows()) == 1
 
     def retriggered(self):
         """Collect what Heat is told to check, by number."""
@@ -369,23 +369,23 @@ class FailTest(deployments.DeploymentTestCase):
 
         self.patch(service_utils, 'engine_alive', alive)
         number = self.stack['deployment'].id
-        self.assertEqual(['deployment'], self.look('IN_PROGRESS', number))
+        assert self.look('IN_PROGRESS', number) == ['deployment']
         self.assert_withdrawn(self.stack, 'has died')
 
     def test_in_one_that_fails_before_anybody_has_checked_it(self):
         checked = self.retriggered()
         number = self.stack['deployment'].id
-        self.assertEqual(['deployment'], self.look('IN_PROGRESS', number))
-        self.assertEqual([number], checked)
-        self.assertEqual(1, len(self.deployment_rows()))
+        assert self.look('IN_PROGRESS', number) == ['deployment']
+        assert checked == [number]
+        assert len(self.deployment_rows()) == 1
         rescuer = rescue.Rescuer()
         db_api.stack_update(self.context, self.stack.id, {'status': 'FAILED'})
-        self.assertEqual([], rescuer.look())
+        assert rescuer.look() == []
         self.now += rescue.CHECKING + 1
-        self.assertEqual(1, len(rescuer.look()))
+        assert len(rescuer.look()) == 1
         self.assert_withdrawn(self.stack, 'has died')
         self.now += rescue.CHECKING + 1
-        self.assertEqual([], rescuer.look())
+        assert rescuer.look() == []
 
     def test_what_replaces_another_lets_that_be_replaced_again(self):
         # Even if its engine had taken the signal.
@@ -399,29 +399,29 @@ class FailTest(deployments.DeploymentTestCase):
                 status='IN_PROGRESS',
                 engine_id=str(uuid.uuid4()),
             )
-            self.assertEqual(['deployment'], self.look('IN_PROGRESS', 7))
-            self.assertEqual([7], checked)
+            assert self.look('IN_PROGRESS', 7) == ['deployment']
+            assert checked == [7]
             again = self.heat.load(self.stack)
-            self.assertEqual('IN_PROGRESS', again.status)
+            assert again.status == 'IN_PROGRESS'
             # So it does not undo on the server what the other one does there.
-            self.assertEqual(('CREATE', 'FAILED'), again['deployment'].state)
+            assert again['deployment'].state == ('CREATE', 'FAILED')
             (row,) = self.deployment_rows()
             expected = 'FAILED' if status == 'IN_PROGRESS' else status
-            self.assertEqual(expected, row.status)
+            assert row.status == expected
             if status == 'IN_PROGRESS':
                 self.assert_withdrawn(self.stack, 'has died')
 
     def test_if_nothing_can_be_replaced(self):
         again = self.fails('IN_PROGRESS')
-        self.assertEqual('FAILED', again.status)
-        self.assertIn('resources.deployment: Engine', again.status_reason)
+        assert again.status == 'FAILED'
+        assert 'resources.deployment: Engine' in again.status_reason
 
     def test_one_that_cannot_be_taken_back_is_tried_again(self):
         def fails(*_, **arguments):
             raise exception.StackValidationFailed(message='no database')
 
         with mock.patch.object(rows, 'withdraw', fails):
-            self.assertEqual([], self.look('FAILED'))
+            assert self.look('FAILED') == []
         self.fails('FAILED')
 
 
@@ -461,7 +461,7 @@ class BeginTest(heat_fixture.HeatTestCase):
         now = time.monotonic()
         self.rescuer = rescue.Rescuer()
         self.patch(time, 'monotonic', lambda: now)
-        self.assertEqual([], self.rescuer.look())
+        assert self.rescuer.look() == []
         self.patch(time, 'monotonic', lambda: now + rescue.CHECKING + 1)
 
     def set_told(self):
@@ -481,20 +481,16 @@ class BeginTest(heat_fixture.HeatTestCase):
 
     def test_it_is_given_what_the_one_before_was(self):
         data = self.set_told()
-        self.assertEqual(
-            [self.number], [each.id for each in self.rescuer.look()]
-        )
-        self.assertEqual(
-            [(self.number, self.TRAVERSAL, data, True, None)], self.told
-        )
+        assert [each.id for each in self.rescuer.look()] == [self.number]
+        assert self.told == [(self.number, self.TRAVERSAL, data, True, None)]
         row = db_api.resource_get(self.context, self.number)
-        self.assertEqual(('INIT', 'COMPLETE'), (row.action, row.status))
+        assert (row.action, row.status) == ('INIT', 'COMPLETE')
         # Whoever has begun with it has time to do so.
-        self.assertEqual([], self.rescuer.look())
+        assert self.rescuer.look() == []
 
     def test_of_several_that_look_one_tells(self):
         # Nobody tells of what is in no traversal.
-        self.assertEqual([], self.rescuer.look())
+        assert self.rescuer.look() == []
         self.set_told()
         real = rescue.load
 
@@ -503,8 +499,8 @@ class BeginTest(heat_fixture.HeatTestCase):
             return real(held)
 
         self.patch(rescue, 'load', load)
-        self.assertEqual([], self.rescuer.look())
-        self.assertEqual([], self.told)
+        assert self.rescuer.look() == []
+        assert self.told == []
 
     def test_one_that_a_user_holds_back_is_left(self):
         self.set_told()
@@ -513,8 +509,8 @@ class BeginTest(heat_fixture.HeatTestCase):
             stack.context, self.number, self.TRAVERSAL, True, {}
         )
         made.trigger_hook('pre-create')
-        self.assertEqual([], self.rescuer.look())
-        self.assertEqual([], self.told)
+        assert self.rescuer.look() == []
+        assert self.told == []
 
 
 class ReportTest(heat_fixture.HeatTestCase):
@@ -539,11 +535,11 @@ class ReportTest(heat_fixture.HeatTestCase):
                 service_utils.timeutils, 'utcnow', lambda now=later: now
             )
             found = service_utils.format_service(row)['status']
-            self.assertEqual(status, found)
+            assert found == status
 
     def test_an_engine_reports_often_where_deployments_are_resumed(self):
         for scans, own, expected in ((30, 60, 10), (30, 5, 5), (0, 60, 60)):
             cfg.CONF.set_override('rescue_interval', scans, 'heat_plugins')
             cfg.CONF.set_override('periodic_interval', own)
             rescue.report_often()
-            self.assertEqual(expected, cfg.CONF.periodic_interval)
+            assert cfg.CONF.periodic_interval == expected

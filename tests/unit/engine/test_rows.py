@@ -50,10 +50,10 @@ class RowsTest(deployments.DeploymentTestCase):
         ids = {f'{number}' for number in range(1200)} | {self.row.id}
         with self.counting_queries() as statements:
             found = rows.read(self.heat.context, ids)
-        self.assertEqual({self.row.id}, set(found))
-        self.assertEqual(self.row.config_id, found[self.row.id].config_id)
-        self.assertTrue(found[self.row.id].in_progress)
-        self.assertEqual(3, len(statements), statements)
+        assert set(found) == {self.row.id}
+        assert found[self.row.id].config_id == self.row.config_id
+        assert found[self.row.id].in_progress
+        assert len(statements) == 3, statements
 
     def test_a_row_may_say_in_the_words_of_before_that_it_has_begun(self):
         for reason in (
@@ -63,9 +63,9 @@ class RowsTest(deployments.DeploymentTestCase):
         ):
             rows.change(self.heat.context, self.row.id, status_reason=reason)
             found = rows.read(self.heat.context, [self.row.id])
-            self.assertTrue(found[self.row.id].begun)
+            assert found[self.row.id].begun
             again = rows.begin(self.heat.context, [self.ticket()])
-            self.assertEqual(set(), again)
+            assert again == set()
 
     def test_many_are_settled_in_one_transaction(self):
         ticket = self.ticket()
@@ -83,23 +83,24 @@ class RowsTest(deployments.DeploymentTestCase):
         sqlalchemy.event.listen(engine, 'commit', note)
         self.addCleanup(sqlalchemy.event.remove, engine, 'commit', note)
         found = rows.settle(self.heat.context, outcomes)
-        self.assertEqual({ticket}, found)
-        self.assertEqual(1, len(commits))
+        assert found == {ticket}
+        assert len(commits) == 1
         (row,) = self.deployment_rows()
-        self.assertEqual('COMPLETE', row.status)
-        self.assertEqual(set(), rows.settle(self.heat.context, outcomes))
+        assert row.status == 'COMPLETE'
+        assert rows.settle(self.heat.context, outcomes) == set()
 
     def test_one_is_settled_once(self):
-        self.assertTrue(self.settle())
-        self.assertFalse(self.settle())
+        assert self.settle()
+        assert not self.settle()
         (row,) = self.deployment_rows()
-        self.assertEqual(
-            ('COMPLETE', 'yes', {'a': 1}),
-            (row.status, row.status_reason, row.output_values),
+        assert (row.status, row.status_reason, row.output_values) == (
+            'COMPLETE',
+            'yes',
+            {'a': 1},
         )
-        self.assertIsNotNone(row.updated_at)
+        assert row.updated_at is not None
         found = rows.read(self.heat.context, {row.id})
-        self.assertFalse(found[row.id].in_progress)
+        assert not found[row.id].in_progress
 
     def test_a_container_is_in_use_while_a_resource_says_so(self):
         resource = self.stack['deployment']
@@ -108,16 +109,16 @@ class RowsTest(deployments.DeploymentTestCase):
         def in_use(root=self.stack.id, name=container):
             return resources.container_in_use(self.heat.context, root, name)
 
-        self.assertTrue(in_use())
-        self.assertFalse(in_use(root='another'))
-        self.assertFalse(in_use(name='another'))
+        assert in_use()
+        assert not in_use(root='another')
+        assert not in_use(name='another')
         # Nor by what an abandoned stack has left.
         self.stack.state_set('DELETE', 'COMPLETE', 'abandoned')
-        self.assertFalse(in_use())
+        assert not in_use()
         self.stack.state_set('UPDATE', 'COMPLETE', 'again')
-        self.assertTrue(in_use())
+        assert in_use()
         resource.data_delete(rows.CONTAINER_KEY)
-        self.assertFalse(in_use())
+        assert not in_use()
 
     def fails(self, kind, times):
         """Let the database refuse the next transactions as they end."""
@@ -156,23 +157,23 @@ class RowsTest(deployments.DeploymentTestCase):
                     self.heat.context, self.row.id, status='IN_PROGRESS'
                 )
                 self.fails(kind, 2)
-                self.assertTrue(self.settle())
-                self.assertEqual(2, len(self.slept))
+                assert self.settle()
+                assert len(self.slept) == 2
                 (row,) = self.deployment_rows()
-                self.assertEqual('COMPLETE', row.status)
+                assert row.status == 'COMPLETE'
 
     def test_not_for_ever_and_no_log_quotes_it(self):
         logged = self.useFixture(fixtures.FakeLogger())
         self.fails(db_exception.DBDeadlock, 100)
         self.assertRaises(db_exception.DBDeadlock, self.settle)
-        self.assertLess(sum(self.slept), 10)
-        self.assertIn('retry limit', logged.output)
-        self.assertNotIn('hunter2', logged.output)
+        assert sum(self.slept) < 10
+        assert 'retry limit' in logged.output
+        assert 'hunter2' not in logged.output
 
     def test_what_will_never_be_taken_is_tried_once(self):
         self.fails(db_exception.DBDataError, 100)
         self.assertRaises(db_exception.DBDataError, self.settle)
-        self.assertEqual([], self.slept)
+        assert self.slept == []
 
 
 class UnquotedTest(unittest.TestCase):
@@ -205,17 +206,17 @@ class UnquotedTest(unittest.TestCase):
 
     def test_an_error_of_the_database_is_named(self):
         error, logged = self.raised(self.broken)
-        self.assertIsInstance(error, exception.Error)
-        self.assertIn('DBDataError', str(error))
-        self.assertNotIn('hunter2', logged)
-        self.assertIn('in broken\n', logged)
+        assert isinstance(error, exception.Error)
+        assert 'DBDataError' in str(error)
+        assert 'hunter2' not in logged
+        assert 'in broken\n' in logged
 
     def test_another_error_loses_what_led_to_it_however_far_back(self):
         error, logged = self.raised(self.fail_otherwise)
-        self.assertEqual("'named'", str(error))
-        self.assertNotIn('hunter2', logged)
+        assert str(error) == "'named'"
+        assert 'hunter2' not in logged
         error, logged = self.raised(self.fail_at_last)
-        self.assertIsInstance(error, ValueError)
+        assert isinstance(error, ValueError)
         # All else stays.
-        self.assertIn('named', logged)
-        self.assertNotIn('hunter2', logged)
+        assert 'named' in logged
+        assert 'hunter2' not in logged

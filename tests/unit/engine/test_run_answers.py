@@ -143,9 +143,9 @@ class UrlTest(PoorCase):
         first, second = self.urls().values()
         parts = parse.urlsplit(first)
         query = dict(parse.parse_qsl(parts.query))
-        self.assertEqual('cfn.invalid:8000', parts.netloc)
-        self.assertTrue(parts.path.endswith('/resources/heat-plugins-run'))
-        self.assertNotIn('Timestamp', query)
+        assert parts.netloc == 'cfn.invalid:8000'
+        assert parts.path.endswith('/resources/heat-plugins-run')
+        assert 'Timestamp' not in query
         signature = query.pop('Signature')
         secret = {each.access: each.secret for each in self.pairs}
         request = {
@@ -155,32 +155,29 @@ class UrlTest(PoorCase):
             'params': query,
         }
         signer = ec2_utils.Ec2Signer(secret[query['AWSAccessKeyId']])
-        self.assertEqual(signature, signer.generate(request))
+        assert signer.generate(request) == signature
         other = dict(parse.parse_qsl(parse.urlsplit(second).query))
-        self.assertNotEqual(query['AWSAccessKeyId'], other['AWSAccessKeyId'])
+        assert other['AWSAccessKeyId'] != query['AWSAccessKeyId']
 
     def test_a_server_gets_one_key_pair_and_no_credentials(self):
         run_id = self.started()
         (config,) = [e for e in self.handed if 'BACKUP' in e['name']]
         given = deployments.inputs(config)
-        self.assertEqual(
-            ['CFN_SIGNAL', 'POST', 'true'],
-            [
-                given[f'deploy_signal_{name}']
-                for name in ('transport', 'verb', 'reports')
-            ],
-        )
+        assert [
+            given[f'deploy_signal_{name}']
+            for name in ('transport', 'verb', 'reports')
+        ] == ['CFN_SIGNAL', 'POST', 'true']
         for name in ('password', 'log_url', 'control_url'):
-            self.assertNotIn(name, given)
+            assert name not in given
         for url in self.urls().values():
             self.post(url, {})
         self.go_on(3)
-        self.assertEqual('complete', self.runs.show(run_id).state)
+        assert self.runs.show(run_id).state == 'complete'
         before = [*self.urls().values()]
         self.runs.start('BACKUP', stacks=[self.stack.name])
         self.go_on(3)
-        self.assertNotEqual(before, [*self.urls().values()])
-        self.assertEqual(1, len(self.pairs))
+        assert [*self.urls().values()] != before
+        assert len(self.pairs) == 1
 
     def test_one_with_poll_server_cfn_has_a_pair_already(self):
         self.stack = self.created(template('a', transport='POLL_SERVER_CFN'))
@@ -189,8 +186,8 @@ class UrlTest(PoorCase):
         self.runs.start('BACKUP', stacks=[self.stack.name])
         self.go_on(3)
         (url,) = self.urls().values()
-        self.assertIn(f'AWSAccessKeyId={kept["access_key"]}', url)
-        self.assertEqual(made, len(self.pairs))
+        assert f'AWSAccessKeyId={kept["access_key"]}' in url
+        assert len(self.pairs) == made
 
     def test_two_engines_may_make_it_at_once_and_both_urls_work(self):
         stack = self.created(template('a'))
@@ -217,11 +214,11 @@ class UrlTest(PoorCase):
         )
         found.append(url(1))
         second, first = found
-        self.assertIn(f'AWSAccessKeyId={self.pairs[0].access}&', first)
-        self.assertIn(f'AWSAccessKeyId={self.pairs[1].access}&', second)
+        assert f'AWSAccessKeyId={self.pairs[0].access}&' in first
+        assert f'AWSAccessKeyId={self.pairs[1].access}&' in second
         # One of them is kept, with its secret.
-        self.assertEqual(first, url(1))
-        self.assertEqual(2, len(self.pairs))
+        assert url(1) == first
+        assert len(self.pairs) == 2
 
     def test_the_address_that_heat_conf_names_counts(self):
         cfg.CONF.set_override(
@@ -230,14 +227,14 @@ class UrlTest(PoorCase):
         )
         del self.heat.auth.endpoints['cloudformation']
         _, url = self.begun()
-        self.assertTrue(url.startswith('http://elsewhere.invalid/v1/signal/'))
+        assert url.startswith('http://elsewhere.invalid/v1/signal/')
 
     def test_a_server_without_a_user_fails_and_says_why(self):
         self.patch(resources, 'secrets', lambda context, number: {})
         run_id = self.started()
         (target,) = self.targets(run_id)
-        self.assertEqual('failed', target.state)
-        self.assertIn('set its software_config_transport', target.reason)
+        assert target.state == 'failed'
+        assert 'set its software_config_transport' in target.reason
 
     def test_keystone_that_does_not_answer_is_asked_again(self):
         def fail(keystone, user_id, project_id):
@@ -250,14 +247,14 @@ class UrlTest(PoorCase):
                 fail,
             )
             run_id = self.started()
-        self.assertEqual(['pending'], self.states(run_id))
+        assert self.states(run_id) == ['pending']
         self.patch(
             fake_keystoneclient.FakeKeystoneClient,
             'create_stack_domain_user_keypair',
             lambda keystone, **values: self._new_pair(**values),
         )
         self.go_on(10)
-        self.assertEqual(['waiting'], self.states(run_id))
+        assert self.states(run_id) == ['waiting']
 
     def test_a_store_that_refuses_its_owner_is_as_good_as_none(self):
         self.patch(
@@ -266,7 +263,7 @@ class UrlTest(PoorCase):
         self.heat.auth.endpoints['object-store'] = 'http://swift.invalid'
         self.swift.denied.add(deployments.PROJECT)
         _, url = self.begun()
-        self.assertIn('cfn.invalid', url)
+        assert 'cfn.invalid' in url
 
 
 class AnswerTest(PoorCase):
@@ -276,30 +273,25 @@ class AnswerTest(PoorCase):
             self.post(url, {'answer': 'saved', 'deploy_stdout': 'out'})
             self.leader.turn()
         self.go_on(1)
-        self.assertEqual('complete', self.runs.show(run_id).state)
+        assert self.runs.show(run_id).state == 'complete'
         for target in self.targets(run_id):
-            self.assertEqual('saved', target.outputs['answer'])
-        self.assertEqual(
-            [],
-            [
-                each
-                for each in self.deployment_rows()
-                if each.action == 'BACKUP'
-            ],
-        )
+            assert target.outputs['answer'] == 'saved'
+        assert [
+            each for each in self.deployment_rows() if each.action == 'BACKUP'
+        ] == []
 
     def test_an_engine_that_does_not_lead_the_run_ends_it(self):
         run_id = self.started('a', 'b')
         other = self.other_engine()
         first, second = self.urls().values()
         self.post(first, {})
-        self.assertEqual(0, len(other))
-        self.assertEqual(['complete', 'waiting'], sorted(self.states(run_id)))
+        assert len(other) == 0
+        assert sorted(self.states(run_id)) == ['complete', 'waiting']
         self.post(second, {'deploy_status_code': 3})
         other.turn()
-        self.assertEqual('failed', self.runs.show(run_id).state)
+        assert self.runs.show(run_id).state == 'failed'
         self.go_on(2)
-        self.assertEqual(0, len(self.leader))
+        assert len(self.leader) == 0
 
     def test_the_leader_sees_what_came_to_another_engine(self):
         run_id = self.started('a', 'b', limits={'max_concurrent': 1})
@@ -307,7 +299,7 @@ class AnswerTest(PoorCase):
         (url,) = self.urls().values()
         self.post(url, {})
         self.go_on(5)
-        self.assertEqual(['complete', 'waiting'], self.states(run_id))
+        assert self.states(run_id) == ['complete', 'waiting']
 
     def test_a_report_says_that_the_server_has_started(self):
         run_id = self.started()
@@ -315,9 +307,9 @@ class AnswerTest(PoorCase):
         (url,) = self.urls().values()
         report = {'deploy_progress': {}, 'deploy_config_id': 'another'}
         self.post(url, report)
-        self.assertEqual(['waiting'], self.states(run_id))
+        assert self.states(run_id) == ['waiting']
         self.post(url, {**report, 'deploy_config_id': attempt.config_id})
-        self.assertEqual(['running'], self.states(run_id))
+        assert self.states(run_id) == ['running']
 
     def test_outputs_are_whole_and_secrets_of_a_reason_are_masked(self):
         run_id, url = self.begun(inputs={'token': SECRET})
@@ -331,17 +323,17 @@ class AnswerTest(PoorCase):
             },
         )
         (target,) = self.targets(run_id)
-        self.assertEqual(printed, target.outputs['deploy_stdout'])
-        self.assertEqual({}, target.cut)
-        self.assertIn('exit status', target.reason)
-        self.assertNotIn(SECRET, target.reason)
+        assert target.outputs['deploy_stdout'] == printed
+        assert target.cut == {}
+        assert 'exit status' in target.reason
+        assert SECRET not in target.reason
 
     def test_of_outputs_over_the_limit_the_end_is_kept(self):
         run_id, url = self.begun()
         self.post(url, {'deploy_stdout': 'x' * 100_000 + 'end'})
         (target,) = self.targets(run_id)
-        self.assertEqual(100_003, target.cut['deploy_stdout'])
-        self.assertTrue(target.outputs['deploy_stdout'].endswith('end'))
+        assert target.cut['deploy_stdout'] == 100_003
+        assert target.outputs['deploy_stdout'].endswith('end')
 
     def test_a_script_of_the_users_own_answers_so_too(self):
         self.stack = self.created(template('a'))
@@ -355,26 +347,26 @@ class AnswerTest(PoorCase):
         (url,) = self.urls().values()
         self.post(url, {})
         self.go_on(2)
-        self.assertEqual('complete', self.runs.show(run.id).state)
+        assert self.runs.show(run.id).state == 'complete'
 
     def test_a_timeout_names_what_may_have_been_lost(self):
         run_id = self.started(limits={'timeout': 5})
         self.ahead = 2**32
         self.go_on(5)
         (target,) = self.targets(run_id)
-        self.assertEqual('timed-out', target.state)
-        self.assertIn('refuses results over 1 MiB', target.reason)
+        assert target.state == 'timed-out'
+        assert 'refuses results over 1 MiB' in target.reason
 
     def test_what_is_cancelled_is_withdrawn_and_not_stopped(self):
         run_id = self.started()
         self.runs.cancel(run_id)
         self.go_on(3)
         (target,) = self.targets(run_id)
-        self.assertEqual('cancelled', target.state)
-        self.assertIn('cannot stop a script that has started', target.reason)
+        assert target.state == 'cancelled'
+        assert 'cannot stop a script that has started' in target.reason
         given = self.heat.load(self.stack)['server_a'].metadata_get()
         names = [each['name'] for each in given['deployments']]
-        self.assertEqual([], [each for each in names if 'BACKUP' in each])
+        assert [each for each in names if 'BACKUP' in each] == []
 
 
 class UnwantedTest(PoorCase):
@@ -386,8 +378,8 @@ class UnwantedTest(PoorCase):
         before = self.targets_stored()
         with self.assertLogs('heat_plugins', 'INFO') as logs:
             yield
-        self.assertEqual(1, len(logs.output), logs.output)
-        self.assertEqual(before, self.targets_stored())
+        assert len(logs.output) == 1, logs.output
+        assert self.targets_stored() == before
 
     def targets_stored(self):
         return [
@@ -406,7 +398,7 @@ class UnwantedTest(PoorCase):
         ):
             self.post(url, details, **changed)
         # As heat-api-cfn makes 400 of it.
-        self.assertIs(exception.ResourceNotFound, caught.exception.exc_info[0])
+        assert caught.exception.exc_info[0] is exception.ResourceNotFound
 
     def test_what_comes_a_second_time_is(self):
         _, url = self.begun()
@@ -433,7 +425,7 @@ class UnwantedTest(PoorCase):
         self.go_on(3)
         self.runs.retry(run_id)
         self.go_on(3)
-        self.assertEqual(['waiting'], self.states(run_id))
+        assert self.states(run_id) == ['waiting']
         self.assert_refused(url, {})
 
     def test_and_another_run_under_a_valid_signature(self):
@@ -455,11 +447,11 @@ class UnwantedTest(PoorCase):
     def test_a_signal_of_a_resource_is_none_of_it(self):
         _, url = self.begun()
         other = url.replace('/resources/heat-plugins-run', '/resources/a')
-        self.assertNotEqual(url, other)
+        assert other != url
         self.patch(triggering, 'take', None)
         with self.assertRaises(Exception) as caught:
             self.post(url.replace('heat-plugins-run', 'no-such'), {})
-        self.assertIn('no-such', str(caught.exception.exc_info[1]))
+        assert 'no-such' in str(caught.exception.exc_info[1])
 
     def test_a_database_that_is_away_lets_the_agent_send_again(self):
         _, url = self.begun()
@@ -471,7 +463,7 @@ class UnwantedTest(PoorCase):
         with self.assertRaises(dispatcher.ExpectedException) as caught:
             self.post(url, {})
         # 500, and not 400.
-        self.assertIs(exception.Error, caught.exception.exc_info[0])
+        assert caught.exception.exc_info[0] is exception.Error
 
 
 class NoWayTest(PoorCase):
@@ -487,16 +479,16 @@ class NoWayTest(PoorCase):
             with self.assertRaises(errors.Error) as caught:
                 start('BACKUP', stacks=[stack.name])
             said = str(caught.exception)
-            self.assertIn(wording.no_service(*wording.RESULTS), said)
-            self.assertIn('ask an operator', said)
-        self.assertEqual({}, self.stored())
+            assert wording.no_service(*wording.RESULTS) in said
+            assert 'ask an operator' in said
+        assert self.stored() == {}
 
     def test_a_signal_starts_nothing_either(self):
         stack = self.created(template('a'))
         self.heat.load(stack)['a'].signal({'trigger': 'BACKUP'})
         events = '\n'.join(deployments.events(stack))
-        self.assertIn('Servers cannot send the results of runs', events)
-        self.assertEqual({}, self.stored())
+        assert 'Servers cannot send the results of runs' in events
+        assert self.stored() == {}
 
 
 class NeedsTest(PoorCase):
@@ -504,4 +496,4 @@ class NeedsTest(PoorCase):
         stack = self.created(template('a'))
         with self.assertRaises(errors.Error) as caught:
             self.runs.start('BACKUP', stacks=[stack.name], log_limit=1_000_000)
-        self.assertIn('needs an object store', str(caught.exception))
+        assert 'needs an object store' in str(caught.exception)

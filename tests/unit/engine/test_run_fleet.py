@@ -106,16 +106,16 @@ class LoadTest(heat_fixture.HeatTestCase):
         stack = self.heat.create({'heat_template_version': '2021-04-16'})
         project = stack.tenant_id
         # Heat's fake of Keystone makes trusts for no project.
-        self.assertIsNone(run_fleet.load_stack(stack.id, project))
+        assert run_fleet.load_stack(stack.id, project) is None
         self.patch(
             type(stack),
             'stored_context',
             lambda stack: heat_fixture.new_context(),
         )
         loaded = run_fleet.load_stack(stack.id, project)
-        self.assertEqual(project, loaded.tenant_id)
-        self.assertIsNone(run_fleet.load_stack(stack.id, 'of-somebody-else'))
-        self.assertIsNone(run_fleet.load_stack('no-such-stack', project))
+        assert loaded.tenant_id == project
+        assert run_fleet.load_stack(stack.id, 'of-somebody-else') is None
+        assert run_fleet.load_stack('no-such-stack', project) is None
 
     def test_a_database_that_is_away_says_nothing_of_them(self):
         def load(*args, **more):
@@ -134,16 +134,16 @@ class RunTest(LeadingCase):
         self.answer = {'answer': 'saved', 'deploy_stdout': 'out'}
         run = self.runs.start('BACKUP', stacks=[stack.name])
         self.go_on(10)
-        self.assertEqual('complete', self.runs.show(run.id).state)
+        assert self.runs.show(run.id).state == 'complete'
         for target in self.targets(run.id):
-            self.assertEqual('complete', target.state)
-            self.assertEqual('saved', target.outputs['answer'])
-        self.assertEqual(2, len(self.handed) - before)
-        self.assertEqual(2, len(self.deployment_rows()))
+            assert target.state == 'complete'
+            assert target.outputs['answer'] == 'saved'
+        assert len(self.handed) - before == 2
+        assert len(self.deployment_rows()) == 2
         for key in 'ab':
             given = self.heat.load(stack)[f'server_{key}'].metadata_get()
             names = [each['name'] for each in given['deployments']]
-            self.assertEqual([], [n for n in names if 'BACKUP' in n])
+            assert [n for n in names if 'BACKUP' in n] == []
 
     def test_the_server_is_given_a_config_of_its_own(self):
         stack = self.created(template('a'))
@@ -158,22 +158,19 @@ class RunTest(LeadingCase):
         self.go_on(3)
         (config,) = self.backups()
         given = deployments.inputs(config)
-        self.assertEqual('component', config['group'])
-        self.assertEqual(
-            [SECRET, 'BACKUP', 'TEMP_URL_POLL', 'PUT', '10000000', '60'],
-            [
-                given[name]
-                for name in (
-                    'token',
-                    'deploy_action',
-                    'deploy_signal_transport',
-                    'deploy_signal_verb',
-                    'deploy_log_limit',
-                    body.TIMEOUT_INPUT,
-                )
-            ],
-        )
-        self.assertNotIn('deploy_password', given)
+        assert config['group'] == 'component'
+        assert [
+            given[name]
+            for name in (
+                'token',
+                'deploy_action',
+                'deploy_signal_transport',
+                'deploy_signal_verb',
+                'deploy_log_limit',
+                body.TIMEOUT_INPUT,
+            )
+        ] == [SECRET, 'BACKUP', 'TEMP_URL_POLL', 'PUT', '10000000', '60']
+        assert 'deploy_password' not in given
         query = parse.parse_qs(parse.urlsplit(given['deploy_signal_id']).query)
         lifetime = int(query['temp_url_expires'][0]) - began
         self.assertAlmostEqual(60 + 3600, lifetime, delta=5)
@@ -182,9 +179,9 @@ class RunTest(LeadingCase):
         order = store_contract.order(targets=1)
         for number, limit in ((1, 10), (200, 5), (9000, 1)):
             many = dataclasses.replace(order, members=order.members * number)
-            self.assertEqual(limit * 1_000_000, stepping.log_limit(many))
+            assert stepping.log_limit(many) == limit * 1_000_000
         many = dataclasses.replace(many, log_limit=200_000)
-        self.assertEqual(200_000, stepping.log_limit(many))
+        assert stepping.log_limit(many) == 200_000
 
     def test_a_stack_may_be_updated_while_targets_wait(self):
         stack, run = self.waiting('a', 'b', limits={'max_concurrent': 1})
@@ -196,22 +193,20 @@ class RunTest(LeadingCase):
         self.update(stack, newer)
         self.put_signals({})
         self.go_on(8)
-        self.assertEqual(['complete'] * 2, self.states(run.id))
+        assert self.states(run.id) == ['complete'] * 2
         first, second = self.backups()
-        self.assertNotIn('newer', repr(first))
-        self.assertIn('newer', repr(second))
+        assert 'newer' not in repr(first)
+        assert 'newer' in repr(second)
 
     def test_a_deployment_that_leaves_the_stack_takes_its_target_along(self):
         stack, run = self.waiting('a', 'b', 'c', limits={'max_concurrent': 2})
         self.answer = {}
         self.update(stack, template('a'))
         self.go_on(30)
-        self.assertEqual(
-            ['waiting', 'cancelled', 'cancelled'], self.states(run.id)
-        )
+        assert self.states(run.id) == ['waiting', 'cancelled', 'cancelled']
         reasons = [each.reason for each in self.targets(run.id)][1:]
         for each in reasons:
-            self.assertIn('was deleted or withdrawn', each)
+            assert 'was deleted or withdrawn' in each
 
     def test_a_run_asks_the_store_for_little(self):
         stack = self.created(template('a', 'b'))
@@ -223,7 +218,7 @@ class RunTest(LeadingCase):
             self.go_on(8)
         asked = self.swift.asked(deployments.PROJECT)[before:]
         # Two listings, a look at the container, two results, one deletion.
-        self.assertLessEqual(len(asked), 6, asked)
+        assert len(asked) <= 6, asked
 
     def test_another_engine_goes_on_and_nothing_runs_twice(self):
         stack = self.created(template('a', 'b'))
@@ -236,20 +231,20 @@ class RunTest(LeadingCase):
             *self.store.take_over(heat_door.ENGINE, 'engine-2', 100)
         )
         self.go_on(3)
-        self.assertEqual(['waiting'] * 2, self.states(run.id))
-        self.assertEqual(2, len(self.handed) - before)
+        assert self.states(run.id) == ['waiting'] * 2
+        assert len(self.handed) - before == 2
         self.put_signals({'deploy_status_code': 0})
         self.go_on(5)
-        self.assertEqual('complete', self.runs.show(run.id).state)
+        assert self.runs.show(run.id).state == 'complete'
 
     def test_a_cancelled_run_is_stopped_and_what_comes_late_is_noted(self):
         _, run = self.waiting('a')
         self.runs.cancel(run.id)
         self.go_on(3)
-        self.assertEqual('cancelled', self.runs.show(run.id).state)
+        assert self.runs.show(run.id).state == 'cancelled'
         (config,) = self.backups()
         control = deployments.inputs(config)['deploy_control_url']
-        self.assertEqual(200, self.swift.get_signed(control)[0])
+        assert self.swift.get_signed(control)[0] == 200
         self.put_signals(
             {
                 'deploy_status_code': 1,
@@ -259,9 +254,9 @@ class RunTest(LeadingCase):
         )
         self.go_on(20)
         (attempt,) = self.store.load(run.id).run.attempts
-        self.assertTrue(attempt.reason.endswith('; stopped'), attempt.reason)
-        self.assertEqual('failed', attempt.late.status)
-        self.assertEqual('late', attempt.late.outputs['deploy_stdout'])
+        assert attempt.reason.endswith('; stopped'), attempt.reason
+        assert attempt.late.status == 'failed'
+        assert attempt.late.outputs['deploy_stdout'] == 'late'
 
     def test_a_script_of_the_users_own_runs_beside_another_run_of_it(self):
         stack = self.created(template('a'))
@@ -277,32 +272,30 @@ class RunTest(LeadingCase):
             for _ in range(2)
         ]
         self.go_on(3)
-        self.assertEqual([['waiting']] * 2, [self.states(n) for n in ids])
+        assert [self.states(n) for n in ids] == [['waiting']] * 2
         for config in self.backups():
-            self.assertEqual('#!/bin/sh\ndate', config['config'])
+            assert config['config'] == '#!/bin/sh\ndate'
         self.put_signals({})
         self.go_on(5)
-        self.assertEqual([['complete']] * 2, [self.states(n) for n in ids])
+        assert [self.states(n) for n in ids] == [['complete']] * 2
 
     def test_a_server_reports_its_start(self):
         _, run = self.waiting('a')
         (config,) = self.backups()
         url = deployments.inputs(config)['deploy_progress_url']
-        self.assertEqual(201, self.swift.put_signed(url, b'{}'))
+        assert self.swift.put_signed(url, b'{}') == 201
         self.go_on(5)
-        self.assertEqual(['running'], self.states(run.id))
+        assert self.states(run.id) == ['running']
         row = self.rows_of_runs()[0]
-        self.assertIn('has started the action', row.status_reason)
+        assert 'has started the action' in row.status_reason
         report = {'progress': 40, 'message': 'table 4 of 10'}
         self.swift.put_signed(url, json.dumps(report).encode())
         (target,) = self.targets(run.id)
-        self.assertEqual(
-            (40.0, 'table 4 of 10'), (target.progress, target.message)
-        )
+        assert (target.progress, target.message) == (40.0, 'table 4 of 10')
         self.swift.fail(times=99)
         (target,) = self.targets(run.id)
-        self.assertEqual('running', target.state)
-        self.assertIsNone(target.progress)
+        assert target.state == 'running'
+        assert target.progress is None
 
     def test_a_target_that_waits_says_what_its_server_is_busy_with(self):
         stack = self.created(template('a'))
@@ -319,32 +312,32 @@ class RunTest(LeadingCase):
         )
         self.go_on(3)
         (target,) = self.targets(second.id)
-        self.assertIn(
-            f'runs run {first.id} (BACKUP on deployment.a) first',
-            target.reason,
+        assert (
+            f'runs run {first.id} (BACKUP on deployment.a) first'
+            in target.reason
         )
         (config,) = self.backups()
         url = deployments.inputs(config)['deploy_progress_url']
         self.swift.put_signed(url, b'{}')
         self.go_on(5)
         (target,) = self.targets(second.id)
-        self.assertIn(f'is busy with run {first.id}', target.reason)
+        assert f'is busy with run {first.id}' in target.reason
         self.runs.cancel(first.id)
         self.go_on(3)
         (target,) = self.targets(second.id)
-        self.assertIn('cancelled and has not stopped', target.reason)
+        assert 'cancelled and has not stopped' in target.reason
         self.put_signals({})
         self.go_on(30)
         (target,) = self.targets(second.id)
-        self.assertNotIn('busy', target.reason)
+        assert 'busy' not in target.reason
 
     def test_a_deleted_stack_ends_its_runs(self):
         stack, run = self.waiting('a')
         self.answer = {}
         self.delete(stack)
         self.go_on(20)
-        self.assertEqual(['cancelled'], self.states(run.id))
-        self.assertEqual([], self.rows_of_runs())
+        assert self.states(run.id) == ['cancelled']
+        assert self.rows_of_runs() == []
 
     def test_a_deployment_that_a_user_deletes_ends_its_target(self):
         _, run = self.waiting('a')
@@ -352,9 +345,9 @@ class RunTest(LeadingCase):
         self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
         self.break_database(run_rows, '_answer', 1)
         self.go_on(12)
-        self.assertEqual(['cancelled'], self.states(run.id))
+        assert self.states(run.id) == ['cancelled']
         (target,) = self.targets(run.id)
-        self.assertIn('Another client of Heat has deleted', target.reason)
+        assert 'Another client of Heat has deleted' in target.reason
 
     def test_a_project_at_its_limit_starts_when_there_is_room(self):
         stack = self.created(template('a', 'b'))
@@ -365,11 +358,11 @@ class RunTest(LeadingCase):
         self.addCleanup(cfg.CONF.clear_override, option)
         run = self.runs.start('BACKUP', stacks=[stack.name])
         self.go_on(8)
-        self.assertEqual(['waiting', 'pending'], self.states(run.id))
-        self.assertIn('Waits for room', self.runs.show(run.id).reason)
+        assert self.states(run.id) == ['waiting', 'pending']
+        assert 'Waits for room' in self.runs.show(run.id).reason
         self.put_signals({})
         self.go_on(8)
-        self.assertEqual(['complete', 'waiting'], self.states(run.id))
+        assert self.states(run.id) == ['complete', 'waiting']
 
     def test_inputs_are_masked_in_why_it_failed(self):
         _, run = self.waiting('a', inputs={'token': 'hunter2-secret'})
@@ -380,10 +373,10 @@ class RunTest(LeadingCase):
             }
         )
         self.go_on(5)
-        self.assertEqual(['failed'], self.states(run.id))
+        assert self.states(run.id) == ['failed']
         (target,) = self.targets(run.id)
-        self.assertIn('no such token', target.reason)
-        self.assertNotIn('hunter2', target.reason)
+        assert 'no such token' in target.reason
+        assert 'hunter2' not in target.reason
 
     def test_hidden_inputs_are_masked_in_what_is_stored(self):
         stack = self.created(
@@ -403,8 +396,8 @@ class RunTest(LeadingCase):
         )
         self.go_on(5)
         stored = repr([*self.targets(run.id)])
-        self.assertIn('is wrong', stored)
-        self.assertNotIn(SECRET, stored)
+        assert 'is wrong' in stored
+        assert SECRET not in stored
 
     def test_long_outputs_are_whole_in_the_object_store(self):
         stack = self.created(template('a'))
@@ -413,15 +406,15 @@ class RunTest(LeadingCase):
         run = self.runs.start('BACKUP', stacks=[stack.name])
         self.go_on(6)
         (target,) = self.targets(run.id)
-        self.assertTrue(target.outputs['deploy_stdout'].endswith('the end'))
-        self.assertEqual({'deploy_stdout': len(text)}, dict(target.cut))
+        assert target.outputs['deploy_stdout'].endswith('the end')
+        assert dict(target.cut) == {'deploy_stdout': len(text)}
         key = run_store.TargetKey(run_id=run.id, number=0, attempt=1)
         project_id = self.heat.context.project_id
         objects = self.run_servers.of_stack(project_id, stack.id).objects(key)
         stored = self.store.load(run.id).run
         attempt = stored.attempts[0]
         whole = objects.outputs(attempt.outputs, attempt.cut)
-        self.assertEqual(text, whole['deploy_stdout'])
+        assert whole['deploy_stdout'] == text
 
     def test_what_is_no_result_is_a_failure(self):
         stack = self.created(template('a'))
@@ -433,8 +426,8 @@ class RunTest(LeadingCase):
             run = self.runs.start('BACKUP', stacks=[stack.name])
             self.go_on(6)
             (target,) = self.targets(run.id)
-            self.assertEqual('failed', target.state)
-            self.assertIn(said, target.reason)
+            assert target.state == 'failed'
+            assert said in target.reason
 
     def test_with_a_run_that_is_deleted_go_its_objects(self):
         stacks = (
@@ -456,19 +449,19 @@ class RunTest(LeadingCase):
         self.runs.delete(gone)
         self.swift.fail(times=99)
         run_scans.remove_surplus(self.leader, self.store)
-        self.assertEqual(1, len(self.store.surplus()))
+        assert len(self.store.surplus()) == 1
         self.swift.heal()
         run_scans.remove_surplus(self.leader, self.store)
-        self.assertEqual([], self.store.surplus())
+        assert self.store.surplus() == []
         for each in stacks:
             names = self.objects(each)
-            self.assertEqual([], [n for n in names if gone in n])
-            self.assertEqual(3, len([n for n in names if kept in n]), names)
+            assert [n for n in names if gone in n] == []
+            assert len([n for n in names if kept in n]) == 3, names
         # What lies in a container that is gone is gone.
         self.runs.delete(kept)
         self.delete(stacks[0])
         run_scans.remove_surplus(self.leader, self.store)
-        self.assertEqual([], self.store.surplus())
+        assert self.store.surplus() == []
 
     def test_engines_that_live_delete_runs_by_turns(self):
         self.patch(rescue, 'reporting', lambda context: {'another'})
@@ -477,7 +470,7 @@ class RunTest(LeadingCase):
         for number in range(4):
             now = number * run_scans.RETENTION_INTERVAL
             run_scans.remove_surplus(self.leader, store, lambda now=now: now)
-        self.assertEqual(2, len(turns))
+        assert len(turns) == 2
 
     def test_a_changed_key_of_the_account_ends_what_waits(self):
         self.swift = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
@@ -486,16 +479,16 @@ class RunTest(LeadingCase):
         account = self.swift.account(deployments.PROJECT)
         self.send(first, {})
         account['x-account-meta-temp-url-key'] = 'of somebody else'
-        self.assertEqual(403, self.send(second, {}))
+        assert self.send(second, {}) == 403
         self.go_on(100)
         states = sorted(self.states(run.id))
-        self.assertEqual(['complete', 'failed'], states)
+        assert states == ['complete', 'failed']
         (target,) = (e for e in self.targets(run.id) if e.state == 'failed')
-        self.assertIn('TempURL key', target.reason)
+        assert 'TempURL key' in target.reason
         self.answer = {}
         self.runs.retry(run.id)
         self.go_on(10)
-        self.assertEqual(['complete'] * 2, self.states(run.id))
+        assert self.states(run.id) == ['complete'] * 2
 
     def test_what_the_database_does_not_answer_is_done_again(self):
         stack = self.created(template('a', 'b'))
@@ -506,8 +499,8 @@ class RunTest(LeadingCase):
             )
             run = self.runs.start('BACKUP', stacks=[stack.name])
             self.go_on(10)
-            self.assertEqual(['complete'] * 2, self.states(run.id))
-            self.assertEqual(2 * number, len(self.handed) - before)
+            assert self.states(run.id) == ['complete'] * 2
+            assert len(self.handed) - before == 2 * number
 
     def rows_of_runs(self):
         return [

@@ -93,15 +93,15 @@ class RunRowsTest(store_contract.WholeContract, heat_fixture.HeatTestCase):
         yesterday = int(time.time()) - 2 * 86400
         for number, size in enumerate((600_000, 300_000, 600_000)):
             self.print_and_end(f'run-{number}', size, yesterday + number)
-        self.assertEqual(1, self.purge())
-        self.assertEqual(['run-1', 'run-2'], sorted(self.ids()))
-        self.assertEqual(0, self.purge())
+        assert self.purge() == 1
+        assert sorted(self.ids()) == ['run-1', 'run-2']
+        assert self.purge() == 0
 
     def test_what_a_run_of_today_has_printed_stays(self):
         self.conf.config(group='heat_plugins', run_outputs_kept=1)
         self.conf.config(group='heat_plugins', run_output_limit=2 * 10**6)
         self.print_and_end('run-0', 1_200_000, int(time.time()))
-        self.assertEqual(0, self.purge())
+        assert self.purge() == 0
 
     def print_and_end(self, run_id, size, ended_at):
         self.begin(run_id)
@@ -111,7 +111,7 @@ class RunRowsTest(store_contract.WholeContract, heat_fixture.HeatTestCase):
         after = kept.run.attempted(
             {1: {'state': run_records.State.COMPLETE}}
         ).changed(phase=run_records.Phase.COMPLETE, ended_at=ended_at)
-        self.assertEqual(0, self.purge())
+        assert self.purge() == 0
         self.store.step(kept, after, 'end')
 
 
@@ -167,11 +167,11 @@ class SQLiteTest(RunRowsTest):
             for each in results
             if not isinstance(each, run_store.KeysTaken)
         ]
-        self.assertEqual(1, len(begun), results)
+        assert len(begun) == 1, results
         for each in results:
             if each is not begun[0]:
-                self.assertEqual({begun[0].run.id}, {*each.runs.values()})
-        self.assertEqual(2, len(self.deployments()))
+                assert {*each.runs.values()} == {begun[0].run.id}
+        assert len(self.deployments()) == 2
 
     def test_of_engines_that_start_a_tick_at_once_one_does(self):
         tick = self.tick()
@@ -190,8 +190,8 @@ class SQLiteTest(RunRowsTest):
 
         with futures.ThreadPoolExecutor(len(engines_)) as pool:
             started = [each for each in pool.map(start, engines_) if each]
-        self.assertEqual(started, [self.store.load('run-1').engine_id])
-        self.assertEqual('started', self.record())
+        assert [self.store.load('run-1').engine_id] == started
+        assert self.record() == 'started'
 
     def test_of_two_steps_at_once_one_is_stale(self):
         kept = self.begin()
@@ -210,9 +210,9 @@ class SQLiteTest(RunRowsTest):
             results = list(pool.map(pause, names))
         (winner,) = (each for each in results if each)
         found = self.store.load('run-1')
-        self.assertEqual(
-            (winner, kept.version + 1),
-            (found.run.control.paused_by, found.version),
+        assert (found.run.control.paused_by, found.version) == (
+            winner,
+            kept.version + 1,
         )
 
     def test_many_answers_at_once_are_all_kept(self):
@@ -224,10 +224,10 @@ class SQLiteTest(RunRowsTest):
 
         with futures.ThreadPoolExecutor(4) as pool:
             results = list(pool.map(answer, range(24)))
-        self.assertTrue(all(results), results)
+        assert all(results), results
         run = self.store.load('run-1').run
-        self.assertEqual(24, run.count(run_records.State.COMPLETE))
-        self.assertEqual({'COMPLETE'}, {*self.deployments().values()})
+        assert run.count(run_records.State.COMPLETE) == 24
+        assert {*self.deployments().values()} == {'COMPLETE'}
 
     def test_of_an_answer_and_a_timeout_at_once_one_counts(self):
         for number in range(10):
@@ -254,8 +254,8 @@ class SQLiteTest(RunRowsTest):
                 answered, expired = pool.submit(answer), pool.submit(expire)
             attempt = self.store.load(run_id).run.attempts[0]
             is_complete = attempt.state is run_records.State.COMPLETE
-            self.assertEqual(is_complete, bool(answered.result()))
-            self.assertEqual(is_complete, expired.result() is None)
+            assert bool(answered.result()) == is_complete
+            assert (expired.result() is None) == is_complete
             kept = self.store.load(run_id)
             self.store.step(kept, store_contract.ended(kept.run), 'end')
 
@@ -278,14 +278,14 @@ class SQLiteTest(RunRowsTest):
             for _ in range(3)
         ]
         for each in made:
-            self.assertEqual('ready\n', each.stdout.readline())
+            assert each.stdout.readline() == 'ready\n'
         for each in made:
             each.stdin.write('\n')
             each.stdin.flush()
         for each in made:
             _, message = each.communicate(timeout=100)
-            self.assertEqual(0, each.returncode, message)
-        self.assertTrue(run_tables.is_ready(engine))
+            assert each.returncode == 0, message
+        assert run_tables.is_ready(engine)
         self.begin()
 
 
@@ -334,35 +334,35 @@ class FaultsTest(heat_fixture.HeatTestCase):
 
         with mock.patch.object(self.engine.dialect, 'do_commit', fail):
             yield
-        self.assertEqual([], left)
+        assert left == []
 
     def stored(self):
         """Store, change and delete runs; each commit may fail."""
         run = store_contract.run()
         with self.fault():
             kept = self.store.create(PROJECT, run, ENGINE)
-        self.assertEqual(kept, self.store.load('run-1'))
+        assert self.store.load('run-1') == kept
         after, given = store_contract.begun(kept, 0, 1)
         with self.fault():
             kept = self.store.step(kept, after, 'begin', given=given)
-        self.assertEqual(kept, self.store.load('run-1'))
-        self.assertEqual(2, len(self.deployments()))
+        assert self.store.load('run-1') == kept
+        assert len(self.deployments()) == 2
         key = run_store.TargetKey(run_id='run-1', number=0, attempt=1)
         done = run_records.Attempt(
             state=run_records.State.COMPLETE, ended_at=9
         )
         with self.fault():
-            self.assertEqual({key}, {*self.store.answer({key: done})})
+            assert {*self.store.answer({key: done})} == {key}
         with self.fault():
             self.store.take_over(ENGINE, 'engine-2', 9)
         kept = self.store.load('run-1')
-        self.assertEqual(('engine-2', 2), (kept.engine_id, kept.version))
+        assert (kept.engine_id, kept.version) == ('engine-2', 2)
         end = store_contract.ended(kept.run)
         with self.fault():
             self.store.step(kept, end, 'end', taken=self.deployments())
-        self.assertEqual([], self.deployments())
+        assert self.deployments() == []
         configs = sqlalchemy.select(models.SoftwareConfig.id)
-        self.assertEqual([], rows.select(self.heat.context, configs))
+        assert rows.select(self.heat.context, configs) == []
 
     def test_a_commit_that_is_cut_off_is_repeated(self):
         self.fault = lambda: self.failing(db_exception.DBDeadlock(), 2)
@@ -388,8 +388,8 @@ class FaultsTest(heat_fixture.HeatTestCase):
                 'pause',
             )
         shown = ''.join(traceback.format_exception(error))
-        self.assertNotIn('hunter2', shown)
-        self.assertEqual(kept, self.store.load('run-1'))
+        assert 'hunter2' not in shown
+        assert self.store.load('run-1') == kept
 
     def test_secrets_are_encrypted(self):
         self.store.create(PROJECT, store_contract.run(), ENGINE)
@@ -397,19 +397,19 @@ class FaultsTest(heat_fixture.HeatTestCase):
             self.heat.context,
             sqlalchemy.text('SELECT * FROM heat_plugins_run'),
         )
-        self.assertNotIn('hunter2', repr(row))
+        assert 'hunter2' not in repr(row)
 
     def test_after_a_change_of_the_key_a_run_can_be_ended_and_deleted(self):
         run = store_contract.run(config={'config': 'uptime'})
         self.store.create(PROJECT, run, ENGINE)
         self.conf.config(auth_encryption_key='another' * 5)
         found = self.store.load('run-1', PROJECT)
-        self.assertIn('auth_encryption_key', found.unreadable)
-        self.assertEqual(run.order.members, found.run.order.members)
-        self.assertEqual({}, found.run.order.inputs)
+        assert 'auth_encryption_key' in found.unreadable
+        assert found.run.order.members == run.order.members
+        assert found.run.order.inputs == {}
         (head,) = self.store.heads(PROJECT, ordering.Query())
-        self.assertEqual('BACKUP', head.action)
-        self.assertEqual({'run-1': 0}, self.store.led_by(ENGINE))
+        assert head.action == 'BACKUP'
+        assert self.store.led_by(ENGINE) == {'run-1': 0}
         self.store.step(found, store_contract.ended(found.run), 'cancel')
         self.store.delete(PROJECT, 'run-1')
 
@@ -423,8 +423,8 @@ class FaultsTest(heat_fixture.HeatTestCase):
         error = self.assertRaises(
             errors.ServiceError, self.store.load, 'run-1'
         )
-        self.assertIn(run_tables.COMMAND, str(error))
-        self.assertNotIsInstance(error, errors.NotFound)
+        assert run_tables.COMMAND in str(error)
+        assert not isinstance(error, errors.NotFound)
 
     def test_one_that_a_later_release_wrote_is_unreadable(self):
         self.store.create(PROJECT, store_contract.run(), ENGINE)
@@ -435,9 +435,9 @@ class FaultsTest(heat_fixture.HeatTestCase):
                 )
             )
         (head,) = self.store.heads(PROJECT, ordering.Query())
-        self.assertEqual(('run-1', None), (head.id, head.state))
+        assert (head.id, head.state) == ('run-1', None)
         self.assertRaises(errors.Unreadable, self.store.load, 'run-1')
-        self.assertEqual({'run-1': 0}, self.store.led_by(ENGINE))
+        assert self.store.led_by(ENGINE) == {'run-1': 0}
 
     def test_the_last_runs_need_nothing_that_is_encrypted(self):
         self.store.create(PROJECT, store_contract.run(), ENGINE)
@@ -446,8 +446,8 @@ class FaultsTest(heat_fixture.HeatTestCase):
                 sqlalchemy.text("UPDATE heat_plugins_run SET ordered = '?'")
             )
         found = self.store.latest(PROJECT, ['deployment-1'], 1)
-        self.assertEqual(['deployment-1'], [*found])
-        self.assertEqual([], self.store.on_server(PROJECT, 'server-1'))
+        assert [*found] == ['deployment-1']
+        assert self.store.on_server(PROJECT, 'server-1') == []
 
     def test_many_targets_of_a_server_are_found_as_few_are(self):
         for number in range(4):
@@ -459,10 +459,10 @@ class FaultsTest(heat_fixture.HeatTestCase):
                     heads = self.store.heads(
                         PROJECT, ordering.Query(server=wanted)
                     )
-                    self.assertEqual(found, len(heads))
+                    assert len(heads) == found
 
     def test_the_projects_with_most_targets_are_named(self):
         for number, project_id in enumerate(('a', 'b', 'b')):
             run = store_contract.run(f'run-{number}', targets=3)
             self.store.create(project_id, run, ENGINE)
-        self.assertEqual({'b': 6}, self.store.most_kept(1))
+        assert self.store.most_kept(1) == {'b': 6}

@@ -63,7 +63,7 @@ class RunTablesTest(heat_fixture.HeatTestCase):
                 raise Enough
 
         with mock.patch('time.sleep', sleep):
-            self.assertIsNone(run_tables.SCAN.begin())
+            assert run_tables.SCAN.begin() is None
 
     def forbid(self):
         """Let the database refuse all statements that change tables."""
@@ -95,16 +95,16 @@ class RunTablesTest(heat_fixture.HeatTestCase):
         with mock.patch('os.getpid', return_value=-1):
             patch.wrap(lambda engine: begun.append(engine))('Heat')
         # No scan of another, and no notice, without an option.
-        self.assertEqual(['Heat', 'heat-plugins-tables'], begun)
+        assert begun == ['Heat', 'heat-plugins-tables']
 
     def test_they_are_made_once(self):
-        self.assertFalse(run_tables.is_ready(self.engine))
+        assert not run_tables.is_ready(self.engine)
         self.scan()
-        self.assertEqual(TABLES, self.tables())
-        self.assertTrue(run_tables.is_ready(self.engine))
+        assert self.tables() == TABLES
+        assert run_tables.is_ready(self.engine)
         self.scan()
         run_tables.upgrade(self.engine)
-        self.assertEqual('', self.log.output)
+        assert self.log.output == ''
 
     def test_heats_own_revision_is_left_alone(self):
         with self.engine.begin() as connection:
@@ -119,12 +119,12 @@ class RunTablesTest(heat_fixture.HeatTestCase):
             found = connection.execute(
                 sqlalchemy.text('SELECT a FROM alembic_version')
             )
-            self.assertEqual(['heat'], [*found.scalars()])
+            assert [*found.scalars()] == ['heat']
 
     def test_one_that_another_engine_has_begun_with_is_no_failure(self):
         run_tables.RUN.create(self.engine)
         self.scan()
-        self.assertEqual(TABLES, self.tables())
+        assert self.tables() == TABLES
 
     def test_a_later_release_has_been_there(self):
         self.scan()
@@ -134,31 +134,31 @@ class RunTablesTest(heat_fixture.HeatTestCase):
                     f"UPDATE {run_tables.VERSIONS} SET version_num = 'later'"
                 )
             )
-        self.assertTrue(run_tables.is_ready(self.engine))
+        assert run_tables.is_ready(self.engine)
         run_tables.upgrade(self.engine)
         self.scan()
 
     def test_a_user_without_the_right_gets_one_warning(self):
         permit = self.forbid()
         self.assertRaises(Enough, self.scan, 8)
-        self.assertEqual(1, self.log.output.count('Cannot make'))
-        self.assertIn(run_tables.COMMAND, self.log.output)
-        self.assertLess(max(self.pauses), 60)
+        assert self.log.output.count('Cannot make') == 1
+        assert run_tables.COMMAND in self.log.output
+        assert max(self.pauses) < 60
         result = self.check()
-        self.assertEqual(Code.WARNING, result.code)
-        self.assertIn(run_tables.COMMAND, result.details)
+        assert result.code == Code.WARNING
+        assert run_tables.COMMAND in result.details
         permit()
         self.scan()
-        self.assertEqual(TABLES, self.tables())
+        assert self.tables() == TABLES
 
     def test_an_operator_forbids_it(self):
         self.conf.config(manage_tables=False, group='heat_plugins')
         self.assertRaises(Enough, self.scan, 8)
-        self.assertEqual(1, self.log.output.count('manage_tables'))
-        self.assertEqual(set(), self.tables())
+        assert self.log.output.count('manage_tables') == 1
+        assert self.tables() == set()
         result = self.check()
-        self.assertEqual(Code.FAILURE, result.code)
-        self.assertIn(run_tables.COMMAND, result.details)
+        assert result.code == Code.FAILURE
+        assert run_tables.COMMAND in result.details
         run_tables.upgrade(self.engine)
         self.scan()
 
@@ -168,9 +168,9 @@ class RunTablesTest(heat_fixture.HeatTestCase):
         )
         with mock.patch.object(self.engine, 'connect', refuse):
             self.assertRaises(Enough, self.scan, 2)
-            self.assertEqual(Code.WARNING, self.check().code)
+            assert self.check().code == Code.WARNING
         self.scan()
-        self.assertEqual(TABLES, self.tables())
+        assert self.tables() == TABLES
 
     def test_an_operator_makes_them(self):
         heat_conf = self.file.with_name('heat.conf')
@@ -188,9 +188,9 @@ class RunTablesTest(heat_fixture.HeatTestCase):
             )
 
         refused = run(heat_conf)
-        self.assertEqual(1, refused.returncode)
-        self.assertIn('Cannot make the tables of runs', refused.stderr)
+        assert refused.returncode == 1
+        assert 'Cannot make the tables of runs' in refused.stderr
         done = run(heat_conf, owner)
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual(TABLES, self.tables())
-        self.assertEqual(Code.SUCCESS, self.check().code)
+        assert done.returncode == 0, done.stderr
+        assert self.tables() == TABLES
+        assert self.check().code == Code.SUCCESS

@@ -64,8 +64,8 @@ class Receiving:
         self.patch(run_scans, 'PLACES', process.Places(32, 2))
 
     def receive(self, webhook, hosts, headers, body):
-        self.assertEqual('/p4th', webhook.target)
-        self.assertIn(notifying.SIGNATURE_HEADER, headers)
+        assert webhook.target == '/p4th'
+        assert notifying.SIGNATURE_HEADER in headers
         self.sent.append(json.loads(body))
         if self.refuses is not None:
             raise self.refuses
@@ -106,37 +106,33 @@ class TellingTest(Receiving, testtools.TestCase):
         self.end()
         self.look()
         (body,) = self.sent
-        self.assertEqual(
-            (run_world.RUN, run_world.PROJECT, 'failure', 's0', 'BACKUP'),
-            (
-                body['run'],
-                body['project'],
-                body['event'],
-                body['stack']['name'],
-                body['action'],
-            ),
-        )
-        self.assertEqual(
-            {('server-0', 'failed'), ('server-1', 'failed')},
-            {(each['server'], each['state']) for each in body['servers']},
-        )
-        self.assertNotIn('hunter2', str(body))
-        self.assertEqual([('failure', 'delivered')], self.shown())
-        self.assertEqual({}, self.due())
+        assert (
+            body['run'],
+            body['project'],
+            body['event'],
+            body['stack']['name'],
+            body['action'],
+        ) == (run_world.RUN, run_world.PROJECT, 'failure', 's0', 'BACKUP')
+        assert {
+            (each['server'], each['state']) for each in body['servers']
+        } == {('server-0', 'failed'), ('server-1', 'failed')}
+        assert 'hunter2' not in str(body)
+        assert self.shown() == [('failure', 'delivered')]
+        assert self.due() == {}
         self.look(HOUR)
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
 
     def test_what_is_complete_at_once_is_not_told(self):
         self.end(answer=0)
         self.look()
-        self.assertEqual(([], {}), (self.sent, self.due()))
+        assert (self.sent, self.due()) == ([], {})
 
     def test_what_a_user_cancels_is_not_told(self):
         self.start(answer=None)
         self.world.ask('cancel')
         self.world.finish()
         self.look()
-        self.assertEqual(([], {}), (self.sent, self.due()))
+        assert (self.sent, self.due()) == ([], {})
 
     def test_a_retry_that_is_complete_is_told(self):
         self.end()
@@ -146,22 +142,22 @@ class TellingTest(Receiving, testtools.TestCase):
         self.world.leaders[0].wake(run_world.RUN)
         self.world.finish()
         self.look()
-        self.assertEqual(['failure', 'recovery'], self.told())
-        self.assertEqual(2, len({body['id'] for body in self.sent}))
+        assert self.told() == ['failure', 'recovery']
+        assert len({body['id'] for body in self.sent}) == 2
 
     def test_what_waits_too_long_is_told_once(self):
         self.start(answer=None)
         self.world.pass_time(5)
         self.look()
-        self.assertEqual([], self.told())
+        assert self.told() == []
         self.look(60)
         self.look(60)
-        self.assertEqual(['waiting'], self.told())
-        self.assertEqual(2, len(self.sent[0]['servers']))
+        assert self.told() == ['waiting']
+        assert len(self.sent[0]['servers']) == 2
         self.world.answers = lambda server_id: 0
         self.world.finish()
         self.look()
-        self.assertEqual(['waiting', 'recovery'], self.told())
+        assert self.told() == ['waiting', 'recovery']
 
     def test_only_what_is_wanted_is_told(self):
         events = (notifying.NoticeEvent.WAITING,)
@@ -174,20 +170,20 @@ class TellingTest(Receiving, testtools.TestCase):
         self.world.start(webhook=wanted)
         self.world.finish()
         self.look()
-        self.assertEqual(([], {}), (self.sent, self.due()))
+        assert (self.sent, self.due()) == ([], {})
 
     def test_it_is_recorded_before_it_is_sent(self):
         self.end()
         store = self.world.store
         store.aborts = 1
         self.look()
-        self.assertEqual([], self.sent)
+        assert self.sent == []
         # The commit has no answer, so nothing was sent; that is retried.
         store.silent = 1
         self.look()
-        self.assertEqual([], self.sent)
+        assert self.sent == []
         self.look(30)
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
 
     def test_a_dead_engine_has_a_successor(self):
         self.end()
@@ -197,12 +193,12 @@ class TellingTest(Receiving, testtools.TestCase):
         self.do_at_once(lambda do: do())
         # The leader goes first.
         self.look(engine_id='other')
-        self.assertEqual([], self.sent)
+        assert self.sent == []
         self.look(run_store.NOTICE_LEAD, engine_id='other')
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
         # The leader was only slow.
         later[0]()
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
 
     def test_of_two_engines_one_tells(self):
         self.end()
@@ -220,7 +216,7 @@ class TellingTest(Receiving, testtools.TestCase):
         self.patch(store, 'load', load_late)
         self.patch(run_scans, 'PLACES', self.places())
         self.look()
-        self.assertEqual(['failure'], self.told())
+        assert self.told() == ['failure']
 
     def places(self):
         """Return places that two engines do not share."""
@@ -238,8 +234,8 @@ class TellingTest(Receiving, testtools.TestCase):
 
         self.patch(webhooks, 'send', receive_slowly)
         self.look()
-        self.assertEqual([('failure', 'delivered')], self.shown())
-        self.assertFalse(self.world.run().ended)
+        assert self.shown() == [('failure', 'delivered')]
+        assert not self.world.run().ended
 
     def test_a_dead_receiver_is_given_up_in_an_hour(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
@@ -250,17 +246,17 @@ class TellingTest(Receiving, testtools.TestCase):
         self.refuses = errors.Unavailable('hooks.example.com is dead')
         self.end()
         self.look()
-        self.assertEqual([('failure', 'pending')], self.shown())
+        assert self.shown() == [('failure', 'pending')]
         for _ in range(80):
             self.look(60)
-        self.assertEqual(['failure'] * 11, self.told())
-        self.assertEqual(1, logger.output.count('Gave up a notice'))
-        self.assertEqual([1], counted)
-        self.assertNotIn('p4th', logger.output)
-        self.assertEqual([('failure', 'given-up')], self.shown())
+        assert self.told() == ['failure'] * 11
+        assert logger.output.count('Gave up a notice') == 1
+        assert counted == [1]
+        assert 'p4th' not in logger.output
+        assert self.shown() == [('failure', 'given-up')]
         (sent,) = self.world.run().control.notices.sent
-        self.assertEqual('hooks.example.com is dead', sent.why)
-        self.assertEqual({}, self.due())
+        assert sent.why == 'hooks.example.com is dead'
+        assert self.due() == {}
 
     def test_a_deleted_run_tells_nothing(self):
         self.end()
@@ -269,7 +265,7 @@ class TellingTest(Receiving, testtools.TestCase):
         self.look()
         self.world.store.delete(run_world.PROJECT, run_world.RUN)
         later[0]()
-        self.assertEqual([], self.sent)
+        assert self.sent == []
 
 
 class ScanTest(Receiving, testtools.TestCase):
@@ -286,7 +282,7 @@ class ScanTest(Receiving, testtools.TestCase):
         self.patch(run_tables, 'is_ready', lambda engine: True)
         self.patch(run_rows, 'RunRows', lambda: world.store)
         run_scans.NOTICES.begin()()
-        self.assertEqual(1, len(self.sent))
+        assert len(self.sent) == 1
 
 
 class DoorTest(Receiving, heat_door.DoorCase):
@@ -303,23 +299,21 @@ class DoorTest(Receiving, heat_door.DoorCase):
         leader = types.SimpleNamespace(engine_id=heat_door.ENGINE)
         run_scans.tell(leader, self.store, lambda: heat_door.NOW)
         (body,) = self.sent
-        self.assertEqual(
-            (run.id, 'failure', {'id': stack.id, 'name': stack.name}),
-            (body['run'], body['event'], body['stack']),
+        assert (body['run'], body['event'], body['stack']) == (
+            run.id,
+            'failure',
+            {'id': stack.id, 'name': stack.name},
         )
         shown = self.runs.show(run.id)
-        self.assertEqual('https://hooks.example.com', shown.notify)
-        self.assertEqual(
-            [
-                {
-                    'event': 'failure',
-                    'state': 'delivered',
-                    'at': '2027-01-15T08:00:00Z',
-                    'tries': 1,
-                    'reason': '',
-                }
-            ],
-            shown.notices,
-        )
+        assert shown.notify == 'https://hooks.example.com'
+        assert shown.notices == [
+            {
+                'event': 'failure',
+                'state': 'delivered',
+                'at': '2027-01-15T08:00:00Z',
+                'tries': 1,
+                'reason': '',
+            }
+        ]
         run_scans.tell(leader, self.store, lambda: heat_door.NOW)
-        self.assertEqual(1, len(self.sent))
+        assert len(self.sent) == 1

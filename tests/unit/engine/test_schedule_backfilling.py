@@ -20,13 +20,13 @@ class BackfillTest(keeping.KeepingCase):
         before = collections.Counter(deployments.events(self.made))
         self.signal(self.made, details)
         (event,) = collections.Counter(deployments.events(self.made)) - before
-        self.assertIn('Not triggered: ', event)
+        assert 'Not triggered: ' in event
 
     def end(self, keeper, *hours, fail=()):
         """Let runs end, one after another."""
         for made in self.ids(*hours):
             keeper.look()
-            self.assertIn(made, self.runs())
+            assert made in self.runs()
             self.now += 60
             self.finish(made, fail)
             keeper.look()
@@ -35,15 +35,15 @@ class BackfillTest(keeping.KeepingCase):
         self.scheduled(cut_off=600)
         keeper = self.keeper()
         self.backfill()
-        self.assertEqual(2, self.get(self.made, 'backfill'))
+        assert self.get(self.made, 'backfill') == 2
         keeper.look()
-        self.assertEqual(self.ids(-2), self.runs())
+        assert self.runs() == self.ids(-2)
         (first,) = self.ids(-2)
         # The cut-off counts from the start, not from the time of the past.
         order = self.store.load(first).run.order
-        self.assertEqual(600, order.limits.cut_off)
+        assert order.limits.cut_off == 600
         self.end(keeper, -2, -1)
-        self.assertEqual(self.ids(-2, -1), self.runs())
+        assert self.runs() == self.ids(-2, -1)
         self.assert_record(backfill=(), outcome='complete', missed=0)
 
     def test_what_has_run_is_left_out(self):
@@ -55,7 +55,7 @@ class BackfillTest(keeping.KeepingCase):
         self.backfill()
         for _ in range(4):
             keeper.look()
-        self.assertEqual(self.ids(-2, -1), self.runs())
+        assert self.runs() == self.ids(-2, -1)
         self.assert_record(
             backfill=(),
             running=None,
@@ -68,9 +68,9 @@ class BackfillTest(keeping.KeepingCase):
         self.scheduled()
         self.backfill()
         self.signal(self.made, {'do': 'stop-backfill'})
-        self.assertEqual(0, self.get(self.made, 'backfill'))
+        assert self.get(self.made, 'backfill') == 0
         self.keeper().look()
-        self.assertEqual([], self.runs())
+        assert self.runs() == []
         for details in (
             {'do': 'backfill'},
             {'do': 'backfill', 'from': '2027-01-15'},
@@ -79,6 +79,6 @@ class BackfillTest(keeping.KeepingCase):
             {'do': 'run', 'to': '2027-02-02'},
         ):
             self.refused(details)
-        self.assertEqual(0, self.get(self.made, 'backfill'))
+        assert self.get(self.made, 'backfill') == 0
         # What is refused does not count.
-        self.assertEqual(2, self.record().signals)
+        assert self.record().signals == 2

@@ -142,9 +142,7 @@ class KeepingCase(base.ScheduleCase):
 
     def assert_record(self, **expected):
         record = self.record()
-        self.assertEqual(
-            expected, {name: getattr(record, name) for name in expected}
-        )
+        assert {name: getattr(record, name) for name in expected} == expected
 
     def ids(self, *hours):
         uuid = self.heat.load(self.made)['nightly'].uuid
@@ -194,10 +192,12 @@ class KeepingTest(KeepingCase):
         # The end is seen; two missed and one late; one that finds it running.
         for hours in (1.01, 4.02, 5):
             self.at(hours, *keepers)
-        self.assertEqual(
-            {'started': 1, 'late': 1, 'missed': 2, 'skipped': 1},
-            counts.of(metrics.TICKS),
-        )
+        assert counts.of(metrics.TICKS) == {
+            'started': 1,
+            'late': 1,
+            'missed': 2,
+            'skipped': 1,
+        }
 
     def test_what_another_engine_has_started_is_not_counted(self):
         counts = self.useFixture(counted.Counted())
@@ -211,11 +211,11 @@ class KeepingTest(KeepingCase):
         self.patch(self.leader, 'start', lose)
         keeper = self.keeper()
         keeper.look()
-        self.assertEqual({}, counts.of(metrics.TICKS))
-        self.assertEqual('', self.record().reason)
+        assert counts.of(metrics.TICKS) == {}
+        assert self.record().reason == ''
         self.patch(self.leader, 'start', start)
         self.after(15, keeper)
-        self.assertEqual({'started': 1}, counts.of(metrics.TICKS))
+        assert counts.of(metrics.TICKS) == {'started': 1}
 
     def test_of_two_engines_that_give_up_one_counts_and_tells(self):
         counts = self.useFixture(counted.Counted())
@@ -225,9 +225,9 @@ class KeepingTest(KeepingCase):
         keepers = self.keeper(), self.keeper()
         for hours in (1, 1.1):
             self.at(hours, *keepers)
-        self.assertEqual({'missed': 1}, counts.of(metrics.TICKS))
+        assert counts.of(metrics.TICKS) == {'missed': 1}
         events = deployments.events(self.made)
-        self.assertEqual(1, len([e for e in events if 'missed' in e]))
+        assert len([e for e in events if 'missed' in e]) == 1
 
     def test_a_tick_becomes_a_run(self):
         self.scheduled(
@@ -236,40 +236,34 @@ class KeepingTest(KeepingCase):
             cut_off=600,
         )
         keeper = self.keeper()
-        self.assertEqual(60, keeper.look())
+        assert keeper.look() == 60
         self.at(1)
-        self.assertLess(keeper.look(), 60)
-        self.assertEqual(self.ids(1), self.runs())
+        assert keeper.look() < 60
+        assert self.runs() == self.ids(1)
         (made,) = self.ids(1)
         kept = self.store.load(made)
         order = kept.run.order
-        self.assertEqual(ENGINE, kept.engine_id)
-        self.assertEqual(1, len(self.leader))
-        self.assertEqual(
-            ('BACKUP', {'level': 9}, 4, 'schedule nightly', 'stack tag prod'),
-            (
-                order.action,
-                order.inputs,
-                len(order.members),
-                order.created_by,
-                order.targets,
-            ),
-        )
-        self.assertEqual(
-            ('1', '50%', 600),
-            (
-                str(order.limits.max_concurrent),
-                str(order.limits.max_errors),
-                order.limits.cut_off,
-            ),
-        )
-        self.assertEqual('running', self.get(self.made, 'last_outcome'))
+        assert kept.engine_id == ENGINE
+        assert len(self.leader) == 1
+        assert (
+            order.action,
+            order.inputs,
+            len(order.members),
+            order.created_by,
+            order.targets,
+        ) == ('BACKUP', {'level': 9}, 4, 'schedule nightly', 'stack tag prod')
+        assert (
+            str(order.limits.max_concurrent),
+            str(order.limits.max_errors),
+            order.limits.cut_off,
+        ) == ('1', '50%', 600)
+        assert self.get(self.made, 'last_outcome') == 'running'
         self.finish(made)
         self.after(30, keeper)
         self.assert_record(
             outcome='complete', running=None, last=NOW + HOUR, missed=0
         )
-        self.assertEqual(made, self.get(self.made, 'last_run'))
+        assert self.get(self.made, 'last_run') == made
 
     def test_a_tick_starts_if_the_run_before_it_has_just_ended(self):
         self.scheduled()
@@ -279,8 +273,8 @@ class KeepingTest(KeepingCase):
         self.now -= 1
         self.finish(*self.ids(1))
         self.after(1, keeper)
-        self.assertEqual(self.ids(1, 2), self.runs())
-        self.assertEqual(0, self.record().skipped)
+        assert self.runs() == self.ids(1, 2)
+        assert self.record().skipped == 0
 
     def test_the_end_of_its_run_is_seen_at_once(self):
         self.scheduled(overlap='queue')
@@ -289,22 +283,22 @@ class KeepingTest(KeepingCase):
         self.finish(*self.ids(1))
         for keeper in keepers:
             keeper.look()
-            self.assertIsNotNone(self.record().running)
+            assert self.record().running is not None
         schedule_rows.wake('of no schedule')
         schedule_rows.wake(*self.ids(1))
-        self.assertTrue(schedule_rows.woken.is_set())
+        assert schedule_rows.woken.is_set()
         keepers[1].look()
-        self.assertIsNone(self.record().running)
+        assert self.record().running is None
 
     def test_it_wakes_for_the_tick_and_not_much_before(self):
         self.scheduled()
         keeper = self.keeper()
         self.now = NOW + HOUR - 7.5
-        self.assertEqual(7.5, keeper.look())
+        assert keeper.look() == 7.5
         self.at(2)
         # Another engine has stored none, and there is none.
         self.heat.delete(self.made)
-        self.assertEqual(60, keeper.look())
+        assert keeper.look() == 60
 
     def test_what_is_not_due_is_read_once_and_selects_nothing(self):
         self.scheduled()
@@ -319,8 +313,8 @@ class KeepingTest(KeepingCase):
         for minutes in range(50):
             self.now = NOW + minutes * 60
             keeper.look()
-        self.assertEqual(1, len(read))
-        self.assertEqual([], self.selections)
+        assert len(read) == 1
+        assert self.selections == []
 
     def test_of_engines_that_decide_at_the_same_time_one_does(self):
         self.scheduled()
@@ -338,8 +332,8 @@ class KeepingTest(KeepingCase):
             return replace(context, number, old, new)
 
         self.patch(schedule_rows, 'replace', other_first)
-        self.assertEqual(0.1, self.keeper().look())
-        self.assertEqual(self.ids(1), self.runs())
+        assert self.keeper().look() == 0.1
+        assert self.runs() == self.ids(1)
 
     def test_a_dead_engine_that_has_decided_has_a_successor(self):
         self.scheduled()
@@ -351,11 +345,11 @@ class KeepingTest(KeepingCase):
         self.later = None
         self.renew_places()
         successor = self.keeper()
-        self.assertEqual(15, successor.look())
-        self.assertEqual([], self.runs())
+        assert successor.look() == 15
+        assert self.runs() == []
         self.after(15, successor)
-        self.assertEqual(self.ids(1), self.runs())
-        self.assertTrue(self.record().created)
+        assert self.runs() == self.ids(1)
+        assert self.record().created
 
     def test_of_two_engines_that_start_a_tick_one_does(self):
         counts = self.useFixture(counted.Counted())
@@ -372,64 +366,62 @@ class KeepingTest(KeepingCase):
             for begin in (stuck, later) if last else (later, stuck):
                 self.lead(f'engine-{begin is later}')
                 begin()
-            self.assertEqual(self.ids(1), self.runs())
+            assert self.runs() == self.ids(1)
             self.assert_record(created=True, reason='')
             # The one whose record was the last.
             (made,) = self.ids(1)
-            self.assertEqual('engine-True', self.store.load(made).engine_id)
+            assert self.store.load(made).engine_id == 'engine-True'
             self.heat.delete(self.made)
             self.renew_places()
             self.now = NOW
-        self.assertEqual({'started': 2}, counts.of(metrics.TICKS))
+        assert counts.of(metrics.TICKS) == {'started': 2}
 
     def test_an_outage_delays_a_tick_and_then_misses_it(self):
         self.scheduled(cron='0 */6 * * *', start_within=600)
         keeper = self.keeper()
         self.is_trusted = False
         self.at(4)
-        self.assertEqual(15, keeper.look())
-        self.assertIn('with its stored credentials', self.record().reason)
+        assert keeper.look() == 15
+        assert 'with its stored credentials' in self.record().reason
         self.is_trusted = True
         self.after(15, keeper)
-        self.assertEqual(self.ids(4), self.runs())
-        self.assertEqual('', self.record().reason)
-        self.assertIn('No schedule has missed', checks.schedules().details)
+        assert self.runs() == self.ids(4)
+        assert self.record().reason == ''
+        assert 'No schedule has missed' in checks.schedules().details
         self.finish(*self.ids(4))
         self.after(5, keeper)
         self.is_trusted = False
         self.at(10, keeper)
         self.after(601, keeper)
         self.assert_record(running=None, missed=1, outcome='missed')
-        self.assertIn('stored credentials', self.record().reason)
+        assert 'stored credentials' in self.record().reason
         (event,) = (
             each
             for each in deployments.events(self.made)
             if each.startswith('Not triggered: ')
         )
-        self.assertIn(
-            'missed 2027-01-15T18:00:00Z: heat-engine cannot load', event
+        assert 'missed 2027-01-15T18:00:00Z: heat-engine cannot load' in event
+        assert (
+            f'Project {self.made.tenant_id}: {self.made.name}'
+            in checks.schedules().details
         )
-        self.assertIn(
-            f'Project {self.made.tenant_id}: {self.made.name}',
-            checks.schedules().details,
-        )
-        self.assertEqual(1, len(self.runs()))
+        assert len(self.runs()) == 1
 
     def test_a_daily_check_knows_before_the_night_what_is_wrong(self):
         self.servers = 0
         self.scheduled(cron='0 7 * * *')
         keeper = self.keeper()
         self.at(0.9, keeper)
-        self.assertEqual('', self.record().reason)
+        assert self.record().reason == ''
         self.at(1, keeper)
-        self.assertIn('There is no target', self.record().reason)
-        self.assertEqual(0, self.record().missed)
+        assert 'There is no target' in self.record().reason
+        assert self.record().missed == 0
         # It is checked once an hour then, by one engine.
         self.keeper().look()
         self.at(1.9, keeper)
-        self.assertEqual(1, len(self.selections))
+        assert len(self.selections) == 1
         self.at(2, keeper)
-        self.assertEqual(2, len(self.selections))
+        assert len(self.selections) == 2
 
     def test_a_named_target_that_is_gone_is_a_reason_that_stays(self):
         self.unmet = ['gone']
@@ -437,7 +429,7 @@ class KeepingTest(KeepingCase):
         keeper = self.keeper()
         self.at(1, keeper)
         reason = self.record().reason
-        self.assertEqual('There is no target for BACKUP in gone', reason)
+        assert reason == 'There is no target for BACKUP in gone'
         # It starts on what is there.
         self.at(16, keeper)
         self.finish(*self.ids(16))
@@ -457,9 +449,9 @@ class KeepingTest(KeepingCase):
         self.at(1, keeper)
         self.patch(run_fleet, 'load_stack', load)
         self.after(599, keeper)
-        self.assertEqual('', self.record().reason)
+        assert self.record().reason == ''
         self.after(60, keeper)
-        self.assertIn('There is no target', self.record().reason)
+        assert 'There is no target' in self.record().reason
 
     def test_a_check_keeps_why_a_tick_was_missed(self):
         self.scheduled(cron='0 7 1,15 * *', start_within=120)
@@ -467,18 +459,18 @@ class KeepingTest(KeepingCase):
         self.at(24 * 17, keeper)
         self.at(24 * 18, keeper)
         self.assert_record(outcome='missed', reason=schedule_deciding.LATE)
-        self.assertEqual(NOW + 24 * 18 * HOUR, self.record().checked)
+        assert self.record().checked == NOW + 24 * 18 * HOUR
 
     def test_the_daily_check_withdraws_a_reason(self):
         self.scheduled(cron='0 0 1 * *')
         keeper = self.keeper()
         self.is_trusted = False
         self.at(1, keeper)
-        self.assertIn('stored credentials', self.record().reason)
+        assert 'stored credentials' in self.record().reason
         self.is_trusted = True
         self.at(25, keeper)
-        self.assertEqual('', self.record().reason)
-        self.assertEqual([], self.runs())
+        assert self.record().reason == ''
+        assert self.runs() == []
 
     def test_a_check_for_which_there_is_no_thread_comes_later(self):
         self.servers = 0
@@ -486,11 +478,11 @@ class KeepingTest(KeepingCase):
         self.patch(schedule_keeping, 'PLACES', process.Places(0, 0))
         self.at(1)
         keeper = self.keeper()
-        self.assertLess(keeper.look(), 3)
-        self.assertEqual('', self.record().reason)
+        assert keeper.look() < 3
+        assert self.record().reason == ''
         self.patch(schedule_keeping, 'PLACES', process.Places(32, 4))
         self.after(60, keeper)
-        self.assertIn('There is no target', self.record().reason)
+        assert 'There is no target' in self.record().reason
 
     def test_a_tick_may_cancel_the_former(self):
         self.scheduled(overlap='cancel')
@@ -499,13 +491,12 @@ class KeepingTest(KeepingCase):
         self.at(2, keeper)
         (first,) = self.ids(1)
         found = self.store.load(first).run
-        self.assertEqual(
-            [('cancel', 'schedule nightly')],
-            [(each.do, each.who) for each in found.control.asked],
-        )
-        self.assertIs(run_records.Phase.CANCELLED, found.control.phase)
+        assert [(each.do, each.who) for each in found.control.asked] == [
+            ('cancel', 'schedule nightly')
+        ]
+        assert found.control.phase is run_records.Phase.CANCELLED
         keeper.look()
-        self.assertEqual(self.ids(1, 2), self.runs())
+        assert self.runs() == self.ids(1, 2)
 
     def test_a_run_that_is_cancelled_already_is_waited_for(self):
         self.scheduled(overlap='cancel')
@@ -520,10 +511,10 @@ class KeepingTest(KeepingCase):
         self.patch(door.Door, 'follow', follow)
         self.at(2, keeper)
         self.after(5, keeper)
-        self.assertEqual(['cancel'], asked)
+        assert asked == ['cancel']
         self.after(25, keeper)
-        self.assertEqual(['cancel'] * 2, asked)
-        self.assertEqual(NOW + 2 * HOUR, self.record().waiting)
+        assert asked == ['cancel'] * 2
+        assert self.record().waiting == NOW + 2 * HOUR
 
     def started(self, **given):
         """Return an engine that has created the operation of a tick."""
@@ -541,25 +532,25 @@ class KeepingTest(KeepingCase):
         for _ in range(3):
             keeper.look()
             self.now += 60
-        self.assertEqual(
-            1,
-            logged.output.count('Cannot start the run of schedule nightly'),
+        assert (
+            logged.output.count('Cannot start the run of schedule nightly')
+            == 1
         )
 
     def test_what_no_engine_keeps_is_named_by_the_status(self):
         self.scheduled(start_within=120)
         clock = types.SimpleNamespace(time=lambda: self.now)
         self.patch(schedule_rows, 'time', clock)
-        self.assertNotIn(self.made.name, checks.schedules().details)
+        assert self.made.name not in checks.schedules().details
         self.at(1.5)
         found = checks.schedules()
-        self.assertEqual(upgradecheck.Code.WARNING, found.code)
-        self.assertIn(self.made.name, found.details)
+        assert found.code == upgradecheck.Code.WARNING
+        assert self.made.name in found.details
         self.now = NOW
         cfg.CONF.set_override('rescue_interval', 0, config.GROUP)
         found = checks.schedules()
-        self.assertEqual(upgradecheck.Code.WARNING, found.code)
-        self.assertIn('that no engine keeps', found.details)
+        assert found.code == upgradecheck.Code.WARNING
+        assert 'that no engine keeps' in found.details
 
     def test_between_scans_only_what_is_due_is_read(self):
         keeper = self.started()
@@ -573,13 +564,13 @@ class KeepingTest(KeepingCase):
         self.patch(schedule_rows, 'kept', read)
         for _ in range(29):
             self.after(1, keeper)
-        self.assertNotIn(None, wanted)
-        self.assertIn({row.number}, wanted)
-        self.assertIn(set(), wanted)
+        assert None not in wanted
+        assert {row.number} in wanted
+        assert set() in wanted
         # A clock that is set back delays no scan.
         self.now -= 9 * HOUR
         keeper.look()
-        self.assertIsNone(wanted[-1])
+        assert wanted[-1] is None
 
     def test_what_a_user_has_written_stops_no_other(self):
         self.scheduled()
@@ -596,7 +587,7 @@ class KeepingTest(KeepingCase):
 
         self.patch(schedule_deciding, 'due', decide)
         self.at(1, self.keeper())
-        self.assertEqual(self.ids(1), self.runs())
+        assert self.runs() == self.ids(1)
 
     def test_what_cannot_be_recorded_stops_no_other(self):
         self.scheduled()
@@ -616,19 +607,19 @@ class KeepingTest(KeepingCase):
         self.patch(schedule_rows, 'replace', fail)
         keeper = self.keeper()
         self.at(1, keeper)
-        self.assertEqual(self.ids(1), self.runs())
+        assert self.runs() == self.ids(1)
         self.after(30, keeper)
-        self.assertEqual(1, len(failures))
+        assert len(failures) == 1
         self.after(31, keeper)
-        self.assertEqual(2, len(failures))
+        assert len(failures) == 2
 
     def test_what_another_resource_has_stored_starts_nothing(self):
         self.scheduled()
         kind = software_schedule.SoftwareSchedule
         self.patch(kind, 'type', lambda resource: 'OS::Heat::Value')
         self.at(1, self.keeper())
-        self.assertEqual([], self.runs())
-        self.assertIn('no schedule', self.record().reason)
+        assert self.runs() == []
+        assert 'no schedule' in self.record().reason
 
     def test_a_wrong_clock_does_not_stop_it(self):
         self.scheduled()
@@ -641,14 +632,14 @@ class KeepingTest(KeepingCase):
         keeper = self.keeper()
         keeper.look()
         self.at(1, keeper)
-        self.assertEqual(self.ids(1), self.runs())
+        assert self.runs() == self.ids(1)
         kept = self.kept(self.made).with_record(acted=ahead)
         schedule_rows.change(
             heat_context.get_admin_context(), row.number, lambda _: kept
         )
         self.finish(*self.ids(1))
         self.after(60, keeper)
-        self.assertEqual('complete', self.record().outcome)
+        assert self.record().outcome == 'complete'
 
     def test_an_error_of_the_database_takes_no_place(self):
         self.scheduled()
@@ -663,7 +654,7 @@ class KeepingTest(KeepingCase):
         self.assertRaises(db_exception.DBConnectionError, keeper.look)
         self.patch(schedule_rows, 'replace', replace)
         keeper.look()
-        self.assertEqual(self.ids(1), self.runs())
+        assert self.runs() == self.ids(1)
 
     def test_failures_in_a_row_pause_it(self):
         self.scheduled(pause_after_failures=2)
@@ -672,26 +663,26 @@ class KeepingTest(KeepingCase):
             self.at(hour, keeper)
             self.finish(*self.ids(hour), fail=[0, 1])
             self.after(5, keeper)
-        self.assertEqual('2 failures in a row', self.get(self.made, 'paused'))
+        assert self.get(self.made, 'paused') == '2 failures in a row'
         self.at(3, keeper)
-        self.assertEqual(self.ids(1, 2), self.runs())
+        assert self.runs() == self.ids(1, 2)
         self.signal(self.made, {'do': 'resume'})
         self.at(4, keeper)
-        self.assertEqual(self.ids(1, 2, 4), self.runs())
+        assert self.runs() == self.ids(1, 2, 4)
 
     def test_a_run_that_has_just_ended_keeps_none_from_being_asked_for(self):
         self.scheduled(paused=True)
         self.signal(self.made, {'do': 'run'})
         keeper = self.keeper()
         keeper.look()
-        self.assertEqual('running', self.get(self.made, 'last_outcome'))
+        assert self.get(self.made, 'last_outcome') == 'running'
         self.finish(*self.ids(0))
         # No engine has recorded the end.
-        self.assertEqual('complete', self.get(self.made, 'last_outcome'))
+        assert self.get(self.made, 'last_outcome') == 'complete'
         self.now += 5
         self.signal(self.made, {'do': 'run'})
         keeper.look()
-        self.assertEqual(2, len(self.runs()))
+        assert len(self.runs()) == 2
 
     def test_a_record_that_cannot_be_read_stops_no_other(self):
         self.scheduled()
@@ -710,7 +701,7 @@ class KeepingTest(KeepingCase):
             keeper = self.keeper()
             keeper.look()
         self.at(1, keeper)
-        self.assertEqual(self.ids(1), self.runs())
+        assert self.runs() == self.ids(1)
 
     def test_a_trust_that_is_gone_is_a_reason_with_a_remedy(self):
         for failure, reason in (
@@ -724,8 +715,8 @@ class KeepingTest(KeepingCase):
             with mock.patch.object(heat_types, 'in_project', fail):
                 self.scheduled()
                 self.at(1, self.keeper())
-            self.assertIn(reason, self.record().reason)
-            self.assertEqual([], self.runs())
+            assert reason in self.record().reason
+            assert self.runs() == []
             self.heat.delete(self.made)
             self.now = NOW
 
@@ -776,7 +767,7 @@ class SelectionTest(deployments.DeploymentTestCase):
             ),
         )
         schedule_keeping.Keeper().look()
-        self.assertEqual(before, len(self.swift.seen))
+        assert len(self.swift.seen) == before
         self.shown = stack['nightly'].FnGetAtt('show')
         return stack, [
             store.load(each.id)
@@ -786,18 +777,19 @@ class SelectionTest(deployments.DeploymentTestCase):
     def test_it_runs_on_the_deployments_of_its_stack(self):
         stack, (kept,) = self.look(input_values={'level': 9})
         (member,) = kept.run.order.members
-        self.assertEqual(
-            (stack.id, 'deployment', stack['server'].resource_id),
-            (member.stack_id, member.resource, member.server_id),
+        assert (member.stack_id, member.resource, member.server_id) == (
+            stack.id,
+            'deployment',
+            stack['server'].resource_id,
         )
-        self.assertEqual(kept.run.id, self.shown['last_run'])
-        self.assertEqual('running', self.shown['last_outcome'])
+        assert self.shown['last_run'] == kept.run.id
+        assert self.shown['last_outcome'] == 'running'
 
     def test_an_action_that_is_not_there_is_a_reason(self):
         _, started = self.look(action='BACKPU')
-        self.assertEqual([], started)
-        self.assertIn('did you mean "BACKUP"', self.shown['reason'])
-        self.assertEqual('starting', self.shown['last_outcome'])
+        assert started == []
+        assert 'did you mean "BACKUP"' in self.shown['reason']
+        assert self.shown['last_outcome'] == 'starting'
 
 
 class ScanTest(base.ScheduleCase):
@@ -812,19 +804,16 @@ class ScanTest(base.ScheduleCase):
 
         self.patch(schedule_keeping.Keeper, 'look', look)
         self.assertRaises(errors.Unavailable, schedule_keeping.SCAN.begin())
-        self.assertEqual(3, len(looks))
+        assert len(looks) == 3
 
     def test_a_stack_can_run_what_it_orders(self):
         made = self.created(targets=['db*'], input_values={'level': 9})
         stack = self.heat.load(made)
         wanted = stack['nightly'].ordered('x')
-        self.assertEqual(
-            ('x', (stack.id,), ('db*',), {'level': 9}, 'BACKUP'),
-            (
-                wanted.run,
-                wanted.stacks,
-                wanted.resources,
-                wanted.inputs,
-                wanted.action,
-            ),
-        )
+        assert (
+            wanted.run,
+            wanted.stacks,
+            wanted.resources,
+            wanted.inputs,
+            wanted.action,
+        ) == ('x', (stack.id,), ('db*',), {'level': 9}, 'BACKUP')

@@ -61,21 +61,21 @@ class OutageTest(keeping.KeepingCase):
             each for each in deployments.events(self.made) if 'missed' in each
         ]
         for minutes in range(10, 60, 10):
-            self.assertIn(f'2027-01-15T08:{minutes}:00Z', logs.output[0])
-        self.assertEqual(5, self.record().missed)
+            assert f'2027-01-15T08:{minutes}:00Z' in logs.output[0]
+        assert self.record().missed == 5
         # Clients cut long reasons.
-        self.assertIn(f'and 3 more: {self.record().reason[:99]}', event[:200])
+        assert f'and 3 more: {self.record().reason[:99]}' in event[:200]
         late = schedules.run_id(uuid, NOW + 60 * MINUTE)
-        self.assertEqual([late], self.runs())
+        assert self.runs() == [late]
         # No engine names or starts anything again.
         self.after(MINUTE, keeper)
         self.keeper().look()
-        self.assertEqual([late], self.runs())
-        self.assertEqual(5, self.record().missed)
+        assert self.runs() == [late]
+        assert self.record().missed == 5
         # An event that cannot be written changes nothing.
         self.patch(schedule_rows, 'add_event', None)
         self.after(19 * MINUTE, keeper)
-        self.assertEqual(6, self.record().missed)
+        assert self.record().missed == 6
 
     def test_a_deadlock_delays_a_schedule_by_seconds(self):
         self.scheduled()
@@ -88,10 +88,10 @@ class OutageTest(keeping.KeepingCase):
 
         replace = schedule_rows.replace
         self.patch(schedule_rows, 'replace', lose)
-        self.assertLessEqual(keeper.look(), 2)
+        assert keeper.look() <= 2
         self.patch(schedule_rows, 'replace', replace)
         self.after(2, keeper)
-        self.assertEqual(self.ids(1), self.runs())
+        assert self.runs() == self.ids(1)
 
     def test_what_an_update_finds_missed_is_an_event(self):
         counts = self.useFixture(counted.Counted())
@@ -99,14 +99,14 @@ class OutageTest(keeping.KeepingCase):
         self.now = NOW + 49 * MINUTE
         content = base.template(cron='@daily', stack_tag='prod')
         self.heat.update(self.made, content)
-        self.assertEqual(4, self.record().missed)
-        self.assertEqual({'missed': 4}, counts.of(metrics.TICKS))
+        assert self.record().missed == 4
+        assert counts.of(metrics.TICKS) == {'missed': 4}
         (event,) = [
             each for each in deployments.events(self.made) if 'missed' in each
         ]
-        self.assertIn('The former schedule has missed 4 of its times', event)
+        assert 'The former schedule has missed 4 of its times' in event
         self.heat.update(self.made, base.template(cron='@weekly'))
-        self.assertNotIn('missed 0', str(deployments.events(self.made)))
+        assert 'missed 0' not in str(deployments.events(self.made))
 
     def test_an_engine_that_dies_at_any_statement_loses_and_doubles_nothing(
         self,
@@ -119,14 +119,14 @@ class OutageTest(keeping.KeepingCase):
             successor = self.keeper()
             for _ in range(4):
                 self.after(MINUTE, successor)
-            self.assertEqual(self.ids(1), self.runs(), kills)
+            assert self.runs() == self.ids(1), kills
             record = self.record()
-            self.assertEqual((True, 0), (record.created, record.missed), kills)
+            assert (record.created, record.missed) == (True, 0), kills
             (made,) = self.ids(1)
-            self.assertEqual(4, len(self.store.load(made).revisions))
+            assert len(self.store.load(made).revisions) == 4
             self.heat.delete(self.made)
         # Before and after each of them.
-        self.assertGreater(kills, 15)
+        assert kills > 15
 
     def killed_at(self, statements, number):
         """Let an engine die around a statement; False if it has fewer."""
@@ -148,8 +148,8 @@ class OutageTest(keeping.KeepingCase):
         costs = {each: self.cost(statements, each) for each in (5, 10)}
         each = (costs[10] - costs[5]) / 5
         # Two for each statement, one for each commit.
-        self.assertLess(each, 16)
-        self.assertLess(costs[10], 2.1 * costs[5])
+        assert each < 16
+        assert costs[10] < 2.1 * costs[5]
 
     def cost(self, statements, number):
         """Return what one stack costs that has some schedules due."""
@@ -163,6 +163,6 @@ class OutageTest(keeping.KeepingCase):
         keeper.look()
         cost = statements.number
         started = self.store.leaders()
-        self.assertEqual({keeping.ENGINE}, started)
+        assert started == {keeping.ENGINE}
         self.heat.delete(made)
         return cost

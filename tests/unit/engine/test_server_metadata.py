@@ -86,11 +86,10 @@ class ServersTest(deployments.DeploymentTestCase):
             return sum(each.startswith('SELECT') for each in statements)
 
         servers = self.reading('a', 'b', 'c')
-        self.assertEqual(reads([*servers][:1]), reads(servers))
-        self.assertEqual(
-            [f'http://store/{key}' for key in 'aabc'],
-            sorted(self.store.put_to),
-        )
+        assert reads(servers) == reads([*servers][:1])
+        assert sorted(self.store.put_to) == [
+            f'http://store/{key}' for key in 'aabc'
+        ]
 
     def test_a_store_that_is_out_of_order_is_asked_again(self):
         servers = self.reading('a')
@@ -101,18 +100,19 @@ class ServersTest(deployments.DeploymentTestCase):
         ]
         logged = self.useFixture(fixtures.FakeLogger())
         self.tell(servers)
-        self.assertEqual(3, len(self.store.put_to))
-        self.assertNotIn('Cannot update', logged.output)
+        assert len(self.store.put_to) == 3
+        assert 'Cannot update' not in logged.output
 
     def test_one_that_is_refused_keeps_no_other_waiting(self):
         servers = self.reading('a', 'b')
         self.store.answers['http://store/a'] = [403]
         logged = self.useFixture(fixtures.FakeLogger())
         self.tell(servers)
-        self.assertEqual(
-            ['http://store/a', 'http://store/b'], sorted(self.store.put_to)
-        )
-        self.assertIn(': HTTP 403', logged.output)
+        assert sorted(self.store.put_to) == [
+            'http://store/a',
+            'http://store/b',
+        ]
+        assert ': HTTP 403' in logged.output
 
     def test_a_database_that_cuts_off_a_read_is_asked_again(self):
         servers = self.reading('a')
@@ -127,8 +127,8 @@ class ServersTest(deployments.DeploymentTestCase):
         self.patch(resources, 'find_all', find_all)
         logged = self.useFixture(fixtures.FakeLogger())
         self.tell(servers)
-        self.assertEqual(['http://store/a'], self.store.put_to)
-        self.assertNotIn('hunter2', logged.output)
+        assert self.store.put_to == ['http://store/a']
+        assert 'hunter2' not in logged.output
 
     def test_what_somebody_else_has_written_meanwhile_is_put_again(self):
         servers = self.reading('a', 'b')
@@ -140,17 +140,17 @@ class ServersTest(deployments.DeploymentTestCase):
 
         self.store.meanwhile = write
         self.tell(servers)
-        self.assertEqual(3, len(self.store.put_to))
+        assert len(self.store.put_to) == 3
 
     def test_a_second_lies_between_two_objects_of_a_server(self):
         servers = self.reading('a')
         self.tell(servers)
-        self.assertEqual([], self.slept)
+        assert self.slept == []
         self.tell(servers)
-        self.assertEqual([1.0], self.slept)
+        assert self.slept == [1.0]
         self.now += 5
         self.tell(servers)
-        self.assertEqual([1.0], self.slept)
+        assert self.slept == [1.0]
 
 
 class SharingTest(deployments.DeploymentTestCase):
@@ -166,7 +166,7 @@ class SharingTest(deployments.DeploymentTestCase):
         self.patch(server_metadata, '_tell', tell)
         for project in (None, 'zaqar'):
             server_metadata.tell(self.heat.context, ['a'], project)
-        self.assertEqual([(None, {'a'}), ('zaqar', {'a'})], told)
+        assert told == [(None, {'a'}), ('zaqar', {'a'})]
 
 
 class SessionTest(testtools.TestCase):
@@ -179,4 +179,4 @@ class SessionTest(testtools.TestCase):
             (server_metadata.session(), False),
         ):
             policy = session.cookies.get_policy()
-            self.assertEqual(is_kept, policy.set_ok(cookie, request))
+            assert policy.set_ok(cookie, request) == is_kept

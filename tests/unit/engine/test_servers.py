@@ -58,14 +58,14 @@ class PathTest(heat_fixture.HeatTestCase):
             ([(other, other.id)], 'id-of-it'),
             ([(other, other.id), (self.member, self.root.id)], 'tier.0.box'),
         ):
-            self.assertEqual(expected, self.path(*stands))
+            assert self.path(*stands) == expected
 
     def test_without_the_database_it_is_its_id(self):
         def fails(context, stack_id):
             raise db_exception.DBConnectionError
 
         self.patch(resources, 'above', fails)
-        self.assertEqual('id-of-it', self.path((self.root, self.root.id)))
+        assert self.path((self.root, self.root.id)) == 'id-of-it'
 
 
 def stand(**values):

@@ -47,22 +47,22 @@ class RefusalsTest(groups.GroupTestCase):
 
     def test_a_deployment_of_the_stack_runs_on_its_server(self):
         stack = self.created(deployments.template())
-        self.assertEqual({}, self.refusals(self.member(stack)))
+        assert self.refusals(self.member(stack)) == {}
 
     def test_a_member_of_a_group_runs_on_its_server(self):
         stack = self.created(groups.group('a', 'b'))
         rows = self.deployment_rows()
-        self.assertTrue(all(not signal_names.is_group(one.id) for one in rows))
+        assert all(not signal_names.is_group(one.id) for one in rows)
         members = [
             self.member(stack, deployment_id=one.id, server_id=one.server_id)
             for one in rows
         ]
-        self.assertEqual({}, self.refusals(*members))
+        assert self.refusals(*members) == {}
         swapped = [
             dataclasses.replace(one, server_id=two.server_id)
             for one, two in zip(members, members[::-1], strict=True)
         ]
-        self.assertEqual({0, 1}, set(self.refusals(*swapped)))
+        assert set(self.refusals(*swapped)) == {0, 1}
 
     def test_the_server_is_that_of_the_deployment(self):
         stack = self.created(deployments.template())
@@ -71,10 +71,10 @@ class RefusalsTest(groups.GroupTestCase):
         for server_id in (other['server'].resource_id, 'made-up'):
             wrong = dataclasses.replace(mine, server_id=server_id)
             (why,) = self.refusals(wrong).values()
-            self.assertIn('is no longer for server', why)
+            assert 'is no longer for server' in why
         # One that is gone is noticed when it is read.
         gone = dataclasses.replace(mine, deployment_id='0' * 36)
-        self.assertEqual({}, self.refusals(gone))
+        assert self.refusals(gone) == {}
 
     def test_a_script_runs_on_a_server_of_the_stack_alone(self):
         stack = self.heat.create(policies.server(), name='servers')
@@ -87,14 +87,14 @@ class RefusalsTest(groups.GroupTestCase):
             server_id=server_id,
         )
         config = {'id': 'x'}
-        self.assertEqual({}, self.refusals(member, config=config))
+        assert self.refusals(member, config=config) == {}
         other = self.heat.create(policies.server(), name='other')
         for wrong in (
             dataclasses.replace(member, stack_id=other.id),
             dataclasses.replace(member, server_id='made-up'),
         ):
             (why,) = self.refusals(wrong, config=config).values()
-            self.assertIn('is not a server of stack', why)
+            assert 'is not a server of stack' in why
 
     def test_a_closed_server_takes_none_of_another_stack(self):
         stack = self.heat.create(policies.server(), name='servers')
@@ -102,10 +102,10 @@ class RefusalsTest(groups.GroupTestCase):
             server=stack['server'].resource_id, resources={'server': None}
         )
         other = self.created(whole, name='stack')
-        self.assertEqual({}, self.refusals(self.member(other)))
+        assert self.refusals(self.member(other)) == {}
         self.update(stack, policies.server('SAME_STACK'))
         (why,) = self.refusals(self.member(other)).values()
-        self.assertIn('accepts only deployments of its own stack', why)
+        assert 'accepts only deployments of its own stack' in why
 
     def test_while_the_database_is_out_of_order_nothing_is_said(self):
         def fails(context, server_ids):
@@ -126,7 +126,7 @@ class ReadingTest(groups.GroupTestCase):
             {**context, 'project_id': 'other', 'tenant_id': 'other'}
         )
         ids = [row.id for row in self.deployment_rows()]
-        self.assertEqual(set(), set(run_fleet.existing(other, ids)))
+        assert set(run_fleet.existing(other, ids)) == set()
 
 
 class WithdrawnTest(triggers.TriggerTestCase):
@@ -161,18 +161,18 @@ class WithdrawnTest(triggers.TriggerTestCase):
         )
 
     def test_it_is_a_target_with_the_values_of_the_stack(self):
-        self.assertTrue(self.exists())
+        assert self.exists()
         target = self.withdrawn()
-        self.assertEqual('7', target.current['level'])
-        self.assertEqual(self.stack.id, target.stack_id)
-        self.assertEqual(self.member.server_id, target.server_id)
+        assert target.current['level'] == '7'
+        assert target.stack_id == self.stack.id
+        assert target.server_id == self.member.server_id
 
     def test_the_server_and_the_stack_are_those_of_the_resource(self):
-        self.assertIsNone(self.withdrawn(server_id='made-up'))
-        self.assertIsNone(self.withdrawn(stack_id='made-up'))
-        self.assertIsNone(self.withdrawn(deployment_id='made-up'))
+        assert self.withdrawn(server_id='made-up') is None
+        assert self.withdrawn(stack_id='made-up') is None
+        assert self.withdrawn(deployment_id='made-up') is None
         # Its ID is that of another type.
-        self.assertIsNone(self.withdrawn(deployment_id=self.member.server_id))
+        assert self.withdrawn(deployment_id=self.member.server_id) is None
 
     def test_what_the_config_does_not_have_is_refused(self):
         wanted = dataclasses.replace(self.WANTED, action='DUMP')
@@ -190,4 +190,4 @@ class WithdrawnTest(triggers.TriggerTestCase):
         resource_objects.Resource.get_obj(
             self.heat.context, self.stack['deployment'].id
         ).update_and_save({'action': 'DELETE'})
-        self.assertIsNone(self.withdrawn())
+        assert self.withdrawn() is None

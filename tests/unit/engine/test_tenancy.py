@@ -95,18 +95,18 @@ class TenancyTest(deployments.DeploymentTestCase):
                 config={'config': 'second'}, signal_transport='NO_SIGNAL'
             ),
         )
-        self.assertEqual(['second'], self.given())
+        assert self.given() == ['second']
 
     def test_heats_own_push_gives_a_server_nothing_of_another_project(self):
         self.foreign(stack_user_project_id=self.context.project_id)
         self.by_api(self.context)
         before = self.given()
-        self.assertIn('more', before)
-        self.assertNotIn('evil', before)
+        assert 'more' in before
+        assert 'evil' not in before
         # It filters nothing for an administrator.
         self.foreign()
         self.push(self.admin)
-        self.assertEqual(before, self.given())
+        assert self.given() == before
 
     def test_a_server_asks_heat_and_gets_its_own_alone(self):
         self.foreign(stack_user_project_id=self.context.project_id)
@@ -123,9 +123,7 @@ class TenancyTest(deployments.DeploymentTestCase):
             found = self.heat.rpc.metadata_software_deployments(
                 context, self.own.server_id
             )
-            self.assertEqual(
-                [self.own.config_id], [each['id'] for each in found]
-            )
+            assert [each['id'] for each in found] == [self.own.config_id]
 
     def test_an_administrator_sees_all_and_others_their_own(self):
         self.foreign(stack_user_project_id=self.context.project_id)
@@ -135,7 +133,7 @@ class TenancyTest(deployments.DeploymentTestCase):
             (self.admin, {self.own.id, '1-foreign'}),
         ):
             listed = self.heat.rpc.list_software_deployments(context)
-            self.assertEqual(expected, {each['id'] for each in listed})
+            assert {each['id'] for each in listed} == expected
             read = set()
             for number in (self.own.id, '1-foreign'):
                 with contextlib.suppress(exception.NotFound):
@@ -143,7 +141,7 @@ class TenancyTest(deployments.DeploymentTestCase):
                         context, number
                     )
                     read.add(found.id)
-            self.assertEqual(expected, read)
+            assert read == expected
 
     def test_what_a_stranger_has_uses_up_no_limit(self):
         cfg.CONF.set_override('max_software_deployments_per_tenant', 2)
@@ -156,7 +154,7 @@ class TenancyTest(deployments.DeploymentTestCase):
         failure = self.assertRaises(
             exception.RequestLimitExceeded, self.by_api, self.context
         )
-        self.assertIn('maximum', str(failure))
+        assert 'maximum' in str(failure)
 
     def test_no_deployment_names_the_users_of_another_project(self):
         for named in (
@@ -169,7 +167,7 @@ class TenancyTest(deployments.DeploymentTestCase):
                 self.stranger,
                 stack_user_project_id=named,
             )
-            self.assertIn('stack_user_project_id', str(failure))
+            assert 'stack_user_project_id' in str(failure)
             self.by_api(self.context, stack_user_project_id=named)
             self.by_api(self.admin, stack_user_project_id=named)
         self.by_api(self.stranger, stack_user_project_id=None)
@@ -181,17 +179,17 @@ class TenancyTest(deployments.DeploymentTestCase):
         )
         stack = self.heat.load(self.stack, context=self.admin)
         self.heat.update(stack, text)
-        self.assertEqual(['second'], self.given())
+        assert self.given() == ['second']
         (row,) = self.deployment_rows()
-        self.assertEqual(self.context.project_id, row.tenant)
+        assert row.tenant == self.context.project_id
 
     def test_a_group_of_another_project_shows_and_loses_nothing(self):
-        self.assertEqual([], rows.of_group(self.stranger, 'group'))
+        assert rows.of_group(self.stranger, 'group') == []
         rows.mark_unhealthy(self.stranger, [self.own.id])
         rows.change(self.stranger, self.own.id, output_values={'a': 1})
         (row,) = self.deployment_rows()
-        self.assertEqual(self.own.status_reason, row.status_reason)
-        self.assertNotIn('a', row.output_values or {})
+        assert row.status_reason == self.own.status_reason
+        assert 'a' not in (row.output_values or {})
 
     def test_operators_find_what_lies_there_with_the_statement_of_the_page(
         self,
@@ -200,10 +198,11 @@ class TenancyTest(deployments.DeploymentTestCase):
             r'\.\. code-block:: sql\n\n((?:    .*\n)+)', PAGE.read_text()
         )
         statement = sqlalchemy.text(found.replace(';', ''))
-        self.assertEqual([], rows.select(self.context, statement))
+        assert rows.select(self.context, statement) == []
         self.foreign()
         (row,) = rows.select(self.context, statement)
-        self.assertEqual(
-            ('1-foreign', STRANGER, self.own.server_id),
-            (row.id, row.tenant, row.server_id),
+        assert (row.id, row.tenant, row.server_id) == (
+            '1-foreign',
+            STRANGER,
+            self.own.server_id,
         )

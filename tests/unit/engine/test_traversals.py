@@ -281,7 +281,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         stack = self.act(action, most)
         self.engines.run()
         count = most - self.engines.point
-        self.assertEqual(f'{action}_COMPLETE', self.state(stack))
+        assert self.state(stack) == f'{action}_COMPLETE'
         expected = self.done()
         for point in range(0, count, examples.STEP):
             self.heat.database.empty()
@@ -290,28 +290,28 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             stack = self.act(action, point)
             self.engines.run()
             if action != 'DELETE' and self.is_unbegun():
-                self.assertEqual([], self.look(600))
+                assert self.look(600) == []
                 continue
             self.recover()
             with self.subTest(point=point):
-                self.assertEqual(f'{action}_COMPLETE', self.state(stack))
-                self.assertEqual(expected, self.done())
+                assert self.state(stack) == f'{action}_COMPLETE'
+                assert self.done() == expected
         return count
 
     def test_a_stack_is_created_wherever_an_engine_dies(self):
-        self.assertEqual(19, self.survives('CREATE'))
+        assert self.survives('CREATE') == 19
 
     def test_a_stack_is_updated_wherever_an_engine_dies(self):
-        self.assertEqual(37, self.survives('UPDATE'))
+        assert self.survives('UPDATE') == 37
 
     def test_a_stack_is_deleted_wherever_an_engine_dies(self):
-        self.assertEqual(19, self.survives('DELETE'))
+        assert self.survives('DELETE') == 19
 
     def stalled(self, action='CREATE'):
         """Return a stack whose engine died after its first resource."""
         stack = self.act(action)
         self.engines.point = 1
-        self.assertTrue(self.engines.run())
+        assert self.engines.run()
         return stack
 
     def test_it_is_left_for_a_minute(self):
@@ -319,8 +319,8 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             self.heat.database.empty()
             with self.subTest(action=action):
                 stack = self.stalled(action)
-                self.assertEqual([], self.look(60))
-                self.assertEqual([stack.id], self.look(60))
+                assert self.look(60) == []
+                assert self.look(60) == [stack.id]
 
     def test_of_two_engines_one_continues_it(self):
         counts = self.useFixture(counted.Counted())
@@ -329,23 +329,23 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.scan.look()
         other.look()
         self.now += 90
-        self.assertEqual(1, len(self.scan.look()))
-        self.assertEqual([], other.look())
-        self.assertEqual(2, len(self.engines.messages))
-        self.assertEqual({'stack': 1}, counts.of(metrics.RESCUED))
+        assert len(self.scan.look()) == 1
+        assert other.look() == []
+        assert len(self.engines.messages) == 2
+        assert counts.of(metrics.RESCUED) == {'stack': 1}
 
     def test_what_no_engine_has_begun_is_left_for_five_minutes(self):
         # A message may wait.
         self.act('CREATE')
-        self.assertEqual([], self.look(300))
-        self.assertEqual(1, len(self.look(60)))
+        assert self.look(300) == []
+        assert len(self.look(60)) == 1
         self.heat.database.empty()
         self.engines.messages.clear()
         stack = self.act('DELETE', 0)
-        self.assertEqual([], self.look(300))
-        self.assertEqual([stack.id], self.look(60))
+        assert self.look(300) == []
+        assert self.look(60) == [stack.id]
         self.engines.run()
-        self.assertEqual('DELETE_COMPLETE', self.state(stack))
+        assert self.state(stack) == 'DELETE_COMPLETE'
 
     def test_one_whose_snapshots_may_go_just_now_is_left(self):
         stack = self.act('DELETE', 0)
@@ -357,17 +357,17 @@ class TraversalsTest(heat_fixture.HeatTestCase):
                 'status': 'COMPLETE',
             },
         )
-        self.assertEqual([], self.look(600))
+        assert self.look(600) == []
 
     def test_of_two_engines_one_begins_it_and_a_slow_one_does_nothing(self):
         stack = self.act('DELETE', 0)
         slow, other = self.load(stack), self.load(stack)
-        self.assertTrue(traversals.begin_deletion(self.load(stack)))
+        assert traversals.begin_deletion(self.load(stack))
         messages = [*self.engines.messages]
-        self.assertEqual(1, len(messages))
-        self.assertFalse(traversals.begin_deletion(other))
+        assert len(messages) == 1
+        assert not traversals.begin_deletion(other)
         slow._converge_create_or_update()
-        self.assertEqual(messages, [*self.engines.messages])
+        assert [*self.engines.messages] == messages
 
     def test_one_that_an_engine_is_storing_resources_for_is_left(self):
         context = heat_context.get_admin_context()
@@ -376,40 +376,40 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             self.heat.database.empty()
             self.act('CREATE', point)
             (idle,) = resources.idle(context, traversals.actions())
-            self.assertFalse(idle.has_begun)
+            assert not idle.has_begun
             stamps.add(idle.stamp)
-        self.assertEqual(2, len(stamps))
+        assert len(stamps) == 2
 
     def test_two_that_have_seen_the_same_do_not_both_claim_it(self):
         self.stalled()
         context = heat_context.get_admin_context()
         (idle,) = resources.idle(context, traversals.actions())
-        self.assertTrue(resources.claim(context, idle))
-        self.assertFalse(resources.claim(context, idle))
+        assert resources.claim(context, idle)
+        assert not resources.claim(context, idle)
 
     def test_a_stack_that_waits_for_a_hook_or_an_engine_is_left(self):
         stack = self.stalled()
         waiting = self.load(stack)['a']
         self.heat.change(waiting.id, engine_id=uuid.uuid4().hex)
-        self.assertEqual([], self.look(1000))
+        assert self.look(1000) == []
         self.heat.change(waiting.id, engine_id=None)
         waiting = self.load(stack)['a']
         waiting.trigger_hook('post-create')
-        self.assertEqual([], self.look(1000))
+        assert self.look(1000) == []
         waiting.clear_hook('post-create')
-        self.assertEqual([stack.id], self.look(120))
+        assert self.look(120) == [stack.id]
 
     def test_an_action_is_left_of_which_messages_alone_say_all(self):
         stack = self.stalled()
         context = heat_context.get_admin_context()
         for action in ('ADOPT', 'CHECK', 'SUSPEND', 'RESUME', 'SNAPSHOT'):
             db_api.stack_update(context, stack.id, {'action': action})
-            self.assertEqual([], resources.idle(context, traversals.actions()))
+            assert resources.idle(context, traversals.actions()) == []
         db_api.stack_update(context, stack.id, {'action': 'DELETE'})
-        self.assertEqual(1, len(resources.idle(context, traversals.actions())))
+        assert len(resources.idle(context, traversals.actions())) == 1
         cfg.CONF.set_override('enable_stack_abandon', True)
         self.addCleanup(cfg.CONF.clear_override, 'enable_stack_abandon')
-        self.assertEqual([], resources.idle(context, traversals.actions()))
+        assert resources.idle(context, traversals.actions()) == []
 
     def test_a_stack_that_was_updated_meanwhile_is_left(self):
         stack = self.stalled()
@@ -422,7 +422,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             stack.id,
             {'current_traversal': 'another'},
         )
-        self.assertFalse(traversals.continue_stack(idle, has_waited=True))
+        assert not traversals.continue_stack(idle, has_waited=True)
 
     def test_a_failure_in_one_stack_is_one_warning(self):
         self.stalled()
@@ -433,6 +433,6 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             'continue_stack',
             mock.Mock(side_effect=ValueError('x\nSQL')),
         )
-        self.assertEqual([], self.look(120))
-        self.assertEqual(1, warning.call_count)
-        self.assertNotIn('SQL', str(warning.call_args))
+        assert self.look(120) == []
+        assert warning.call_count == 1
+        assert 'SQL' not in str(warning.call_args)

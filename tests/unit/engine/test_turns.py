@@ -39,14 +39,14 @@ class LeaseTest(testtools.TestCase):
         for _ in range(3):
             with contextlib.suppress(ZeroDivisionError), self.turns.turn():
                 _ = 1 / 0
-        self.assertEqual(1000.0, self.time.now)
+        assert self.time.now == 1000.0
 
     def test_a_turn_holds_up_the_next_for_its_lease(self):
         with self.turns.turn():
             self.time.now += 0.2
             with self.turns.turn():
                 self.assertAlmostEqual(1000.5, self.time.now)
-        self.assertEqual(0, len(self.turns))
+        assert len(self.turns) == 0
 
     def test_a_turn_that_was_too_long_does_not_end_another(self):
         with contextlib.ExitStack() as slow:
@@ -76,7 +76,7 @@ class LeaseTest(testtools.TestCase):
                 self.turns.turn(),
             ):
                 self.fail('it had no turn')
-            self.assertEqual(0, len(self.turns))
+            assert len(self.turns) == 0
         with self.turns.turn():
             pass
 

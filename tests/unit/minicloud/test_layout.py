@@ -35,8 +35,8 @@ class InstanceTest(testtools.TestCase):
 
     def test_ports_and_secrets_are_kept(self):
         first = self.prepared()
-        self.assertEqual(first, settings.prepare(self.instance))
-        self.assertEqual([self.instance], self.home.instances())
+        assert settings.prepare(self.instance) == first
+        assert self.home.instances() == [self.instance]
 
     def test_passwords_are_for_the_owner_alone(self):
         self.prepared()
@@ -44,22 +44,22 @@ class InstanceTest(testtools.TestCase):
             self.instance.settings,
             *self.instance.conf.iterdir(),
         ):
-            self.assertEqual(0o600, stat.S_IMODE(path.stat().st_mode))
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
         mode = self.instance.path.stat().st_mode
-        self.assertEqual(0o700, stat.S_IMODE(mode))
+        assert stat.S_IMODE(mode) == 0o700
 
     def test_what_is_not_asked_for_is_not_in_the_catalog(self):
         found = self.prepared()
-        self.assertIn('heat', found.offered)
+        assert 'heat' in found.offered
         for absent in ('ironic', 'glance', 'nova', 'placement', 'dashboard'):
-            self.assertNotIn(absent, found.offered)
+            assert absent not in found.offered
         found.extras = ['compute']
-        self.assertIn('placement', found.offered)
-        self.assertNotIn('ironic', found.offered)
+        assert 'placement' in found.offered
+        assert 'ironic' not in found.offered
         found.extras = ['baremetal', 'compute', 'dashboard']
         found.save(self.instance)
         again = settings.prepare(self.instance)
-        self.assertEqual(again.ports, again.offered)
+        assert again.offered == again.ports
 
     def test_the_form_of_the_gateway_restarts_the_gateway_alone(self):
         found = self.prepared('rgw')
@@ -77,18 +77,18 @@ class InstanceTest(testtools.TestCase):
         configuration.write(self.instance, found)
         after = versions()
         changed = {name for name in before if before[name] != after[name]}
-        self.assertEqual({'radosgw'}, changed)
+        assert changed == {'radosgw'}
         found.save(self.instance)
         again = settings.prepare(self.instance)
-        self.assertEqual('/swift/v1', again.object_store_path)
-        self.assertTrue(again.implicit_tenants)
+        assert again.object_store_path == '/swift/v1'
+        assert again.implicit_tenants
 
     def test_options_of_the_gateway_need_the_gateway(self):
         for options in ({'rgw_url': 'default'}, {'implicit_tenants': False}):
             exc = self.assertRaises(
                 errors.UsageError, cloud.up, self.instance, **options
             )
-            self.assertIn('--store rgw', exc.remedy)
+            assert '--store rgw' in exc.remedy
 
 
 class FilesTest(testtools.TestCase):
@@ -101,5 +101,5 @@ class FilesTest(testtools.TestCase):
     def test_write_leaves_nothing_else_behind(self):
         files.write_json(self.file, [1])
         files.write_json(self.file, [2])
-        self.assertEqual([2], files.read_json(self.file))
-        self.assertEqual([self.file], list(self.file.parent.iterdir()))
+        assert files.read_json(self.file) == [2]
+        assert list(self.file.parent.iterdir()) == [self.file]

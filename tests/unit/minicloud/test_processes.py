@@ -50,7 +50,7 @@ class ProcessTest(testtools.TestCase):
     def wait_for(self, path):
         deadline = time.monotonic() + 10
         while not path.exists() or not path.read_text().strip():
-            self.assertTrue(time.monotonic() < deadline)
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         return path.read_text().strip()
 
@@ -59,17 +59,17 @@ class ProcessTest(testtools.TestCase):
         process = self.spawn('sh', '-c', f'echo 1 > {ready}; sleep 100')
         # Before it is the program it has the memory of this one.
         self.wait_for(ready)
-        self.assertEqual(process, processes.find(self.pid_file))
+        assert processes.find(self.pid_file) == process
         usage = process.usage()
-        self.assertTrue(usage.peak_rss_bytes >= usage.rss_bytes > 0)
+        assert usage.peak_rss_bytes >= usage.rss_bytes > 0
 
     def test_a_stranger_with_the_same_number_is_not_ours(self):
         process = self.spawn('sleep', '100')
         stranger = dataclasses.replace(process, started='another time')
         files.write_json(self.pid_file, dataclasses.asdict(stranger))
-        self.assertIsNone(processes.find(self.pid_file))
+        assert processes.find(self.pid_file) is None
         stranger.kill()
-        self.assertTrue(process.alive)
+        assert process.alive
 
     def test_one_that_dies_of_a_second_sigterm_may_end_its_work(self):
         ended = {}
@@ -80,10 +80,11 @@ class ProcessTest(testtools.TestCase):
             self.wait_for(file)
             ended[self.pid_file] = file
         clean = processes.stop_all(ended, 10)
-        self.assertEqual({'first': True, 'later': True}, clean)
-        self.assertEqual(
-            ['saved', 'saved'], [file.read_text() for file in ended.values()]
-        )
+        assert clean == {'first': True, 'later': True}
+        assert [file.read_text() for file in ended.values()] == [
+            'saved',
+            'saved',
+        ]
 
     def test_stop_kills_what_is_not(self):
         ready = self.folder / 'ready'
@@ -91,10 +92,8 @@ class ProcessTest(testtools.TestCase):
             'sh', '-c', f'trap "" TERM; echo 1 > {ready}; sleep 100; sleep 100'
         )
         self.wait_for(ready)
-        self.assertEqual(
-            {'it': False}, processes.stop_all([self.pid_file], 0.2)
-        )
-        self.assertIsNone(processes.find(self.pid_file))
+        assert processes.stop_all([self.pid_file], 0.2) == {'it': False}
+        assert processes.find(self.pid_file) is None
 
     def test_stop_ends_children_in_groups_of_their_own(self):
         child = self.folder / 'child'
@@ -103,4 +102,4 @@ class ProcessTest(testtools.TestCase):
         )
         pid = self.wait_for(child)
         process.stop(5)
-        self.assertFalse(pathlib.Path('/proc', pid, 'exe').exists())
+        assert not pathlib.Path('/proc', pid, 'exe').exists()

@@ -39,36 +39,33 @@ class CommandTest(Folder):
         command = self.command(services=[20001, 20002])
         (network,) = self.values(command, '-netdev')
         kind, _, restrict, _, *relays = network.split(',')
-        self.assertEqual(('user', 'restrict=on'), (kind, restrict))
-        self.assertEqual(
-            [
-                f'guestfwd=tcp:10.0.2.100:{port}-cmd:'
-                f'socat STDIO TCP4:127.0.0.1:{port}'
-                for port in (20001, 20002)
-            ],
-            relays,
-        )
+        assert (kind, restrict) == ('user', 'restrict=on')
+        assert relays == [
+            f'guestfwd=tcp:10.0.2.100:{port}-cmd:'
+            f'socat STDIO TCP4:127.0.0.1:{port}'
+            for port in (20001, 20002)
+        ]
         # No port of this machine leads to it.
-        self.assertNotIn('hostfwd', ' '.join(command))
-        self.assertNotIn('tcp:', ' '.join(self.values(command, '-chardev')))
+        assert 'hostfwd' not in ' '.join(command)
+        assert 'tcp:' not in ' '.join(self.values(command, '-chardev'))
 
     def test_a_comma_in_a_path_is_no_end_of_an_option(self):
         disk, seed_disk = self.values(
             self.command(seed=self.path / 'b,c'), '-drive'
         )
-        self.assertTrue(disk.endswith('/a,, disk'))
-        self.assertTrue(seed_disk.endswith('/b,,c'))
-        self.assertIn('readonly=on', seed_disk)
+        assert disk.endswith('/a,, disk')
+        assert seed_disk.endswith('/b,,c')
+        assert 'readonly=on' in seed_disk
 
     def test_a_path_of_a_state_is_one_word_of_a_shell(self):
         state = self.path / "it's mine; rm"
         (incoming,) = self.values(self.command(resumes=state), '-incoming')
-        self.assertEqual('exec:', incoming[:5])
+        assert incoming[:5] == 'exec:'
         state.write_text('state')
         found = subprocess.run(
             ['/bin/sh', '-c', incoming[5:]], capture_output=True, text=True
         )
-        self.assertEqual('state', found.stdout)
+        assert found.stdout == 'state'
 
 
 class SeedTest(Folder):
@@ -83,15 +80,12 @@ class SeedTest(Folder):
             part.get_filename(): part.get_payload()
             for part in found.get_payload()
         }
-        self.assertEqual(
-            {
-                'deployments': [],
-                'os-collect-config': {'request': {'metadata_url': 'url'}},
-            },
-            json.loads(parts['cfn-init-data']),
-        )
-        self.assertIn('list_types', parts['part-handler.py'])
-        self.assertIn(given, parts.values())
+        assert json.loads(parts['cfn-init-data']) == {
+            'deployments': [],
+            'os-collect-config': {'request': {'metadata_url': 'url'}},
+        }
+        assert 'list_types' in parts['part-handler.py']
+        assert given in parts.values()
 
     def test_the_add_on_comes_with_what_installs_it(self):
         drive = {
@@ -109,9 +103,9 @@ class SeedTest(Folder):
                 seed.config_drive(drive, supervised=True),
             ),
         ):
-            self.assertIn(b'user data', plain.files.values())
-            self.assertFalse(plain.supervised)
+            assert b'user data' in plain.files.values()
+            assert not plain.supervised
             (more,) = supervised.files.keys() - plain.files.keys()
-            self.assertIn('vendor', more)
+            assert 'vendor' in more
             mounted = f'/dev/disk/by-label/{plain.label},'.encode()
-            self.assertIn(mounted, supervised.files[more])
+            assert mounted in supervised.files[more]

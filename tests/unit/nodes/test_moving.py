@@ -34,9 +34,9 @@ class MovingTest(testtools.TestCase):
         move = moving.advance(self.ironic, move, self.now)
         text = json.dumps(dataclasses.asdict(move))
         move = stored.read(moving.NodeMove, json.loads(text))
-        self.assertEqual(phases, ' '.join(one.phase for one in move.members))
+        assert ' '.join(one.phase for one in move.members) == phases
         if reason is not None:
-            self.assertEqual(reason, move.members[0].reason)
+            assert move.members[0].reason == reason
         return move
 
     def test_only_so_many_are_in_transition_at_a_time(self):
@@ -69,7 +69,7 @@ class MovingTest(testtools.TestCase):
         move = self.step(move, 'moving')
         self.now += 1
         self.step(move, 'timed-out', 'It was still inspect wait after 60 s')
-        self.assertEqual('inspect failed', row['provision_state'])
+        assert row['provision_state'] == 'inspect failed'
 
     def test_the_limit_is_for_all_attempts_together(self):
         move = self.step(self.move(timeout=60, attempts=9), 'moving')
@@ -81,7 +81,7 @@ class MovingTest(testtools.TestCase):
         self.ironic.row('a')['provision_state'] = 'inspecting'
         self.step(self.move(), 'moving')
         self.step(self.move('b', verb='manage'), 'done')
-        self.assertEqual([], self.ironic.sent)
+        assert self.ironic.sent == []
 
     def test_some_states_lead_nowhere(self):
         self.ironic.row('a')['provision_state'] = 'active'
@@ -99,7 +99,7 @@ class MovingTest(testtools.TestCase):
         self.now -= 60
         self.ironic.failing.clear()
         move = self.step(first, 'moving')
-        self.assertEqual(1, move.members[0].attempts)
+        assert move.members[0].attempts == 1
 
     def test_errors_of_ironic(self):
         self.ironic.failing['set_state'] = [errors.Refused('no boot image')]
@@ -109,6 +109,6 @@ class MovingTest(testtools.TestCase):
 
     def test_no_state_means_two_things(self):
         for move in moves.BY_VERB.values():
-            self.assertEqual(frozenset(), move.ready & move.moving)
-            self.assertEqual(frozenset(), move.there & move.moving)
-            self.assertLessEqual(move.stoppable, move.moving)
+            assert move.ready & move.moving == frozenset()
+            assert move.there & move.moving == frozenset()
+            assert move.stoppable <= move.moving

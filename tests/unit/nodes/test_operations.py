@@ -55,53 +55,52 @@ class NodesCase(testtools.TestCase):
 class OperationsTest(NodesCase):
     def test_registering_reports_each_node_and_all(self):
         found = json.loads(json.dumps(self.core.register(nodes(b='nope'))))
-        self.assertEqual(
-            [('a', 'created', True), ('b', 'failed', False)],
-            [
-                (one['name'], one['action'], one['success'])
-                for one in found['nodes']
-            ],
-        )
-        self.assertFalse(found['success'])
+        assert [
+            (one['name'], one['action'], one['success'])
+            for one in found['nodes']
+        ] == [('a', 'created', True), ('b', 'failed', False)]
+        assert not found['success']
         row = self.ironic.row('a')
         lists = found['enrolled'], found['manageable']
-        self.assertEqual(([row['uuid']], []), lists)
+        assert lists == ([row['uuid']], [])
         row['provision_state'] = 'manageable'
         found = self.core.register(nodes(b='nope'))
         lists = found['enrolled'], found['manageable']
-        self.assertEqual(([], [row['uuid']]), lists)
+        assert lists == ([], [row['uuid']])
 
     def test_no_upload_with_passwords_outlives_its_use(self):
         place = parcels.send(self.store, json.dumps(nodes()).encode())
-        self.assertEqual(2, len(self.core.register(place)['nodes']))
+        assert len(self.core.register(place)['nodes']) == 2
         uploads = self.store.list_objects(place['container'], '')
-        self.assertEqual([], list(uploads))
+        assert list(uploads) == []
 
     def test_nodes_are_listed_by_name(self):
         self.add(b='enroll', a='enroll')
         found = self.core.list()
-        self.assertEqual(['a', 'b'], [one['name'] for one in found])
-        self.assertEqual('enroll', found[0]['provision_state'])
-        self.assertNotIn('driver_info', found[0])
+        assert [one['name'] for one in found] == ['a', 'b']
+        assert found[0]['provision_state'] == 'enroll'
+        assert 'driver_info' not in found[0]
 
     def test_a_move_goes_step_by_step(self):
         self.add(a='manageable')
         found = self.core.begin('inspect', ['a', 'id-a'])
-        self.assertIsNone(found['success'])
+        assert found['success'] is None
         found = self.core.step(found['convoy'])
-        self.assertEqual(10, found['next_look'])
+        assert found['next_look'] == 10
         self.ironic.finish('a')
         found = self.core.step(found['convoy'])
         del found['convoy']
-        self.assertEqual(
-            {'next_look': 0, 'done': ['id-a'], 'success': True, 'reason': ''},
-            found,
-        )
+        assert found == {
+            'next_look': 0,
+            'done': ['id-a'],
+            'success': True,
+            'reason': '',
+        }
 
     def test_without_names_all_nodes_move_that_can(self):
         self.add(a='manageable', b='active', c='inspect_wait')
         members = self.core.begin('inspect')['convoy']['members']
-        self.assertEqual(['a', 'c'], [one['name'] for one in members])
+        assert [one['name'] for one in members] == ['a', 'c']
 
     def test_a_wrong_move_is_refused(self):
         self.assertRaises(errors.Invalid, self.core.begin, 'fly')
@@ -111,34 +110,29 @@ class OperationsTest(NodesCase):
             )
         self.assertRaises(errors.NotFound, self.core.begin, 'inspect', ['x'])
         found = self.core.begin('inspect')
-        self.assertEqual((True, 0), (found['success'], found['next_look']))
+        assert (found['success'], found['next_look']) == (True, 0)
 
     def test_only_inspections_are_aborted(self):
         self.add(a='inspect_wait', b='clean_wait', c='inspecting')
-        self.assertEqual(
-            {'nodes': ['id-a'], 'moving': ['id-c']}, self.core.abort()
-        )
-        self.assertEqual([('a', 'abort')], self.ironic.sent)
+        assert self.core.abort() == {'nodes': ['id-a'], 'moving': ['id-c']}
+        assert self.ironic.sent == [('a', 'abort')]
 
     def test_inspections_are_summarized(self):
         self.add(a='manageable', b='manageable')
         self.ironic.inventories['id-a'] = INVENTORY
         first, second = self.core.summaries(['a', 'b'])
-        self.assertEqual(
-            {
-                'uuid': 'id-a',
-                'name': 'a',
-                'cpus': 4,
-                'architecture': 'x86_64',
-                'memory_mb': 8192,
-                'disks_gb': [40],
-                'macs': ['52:54:00:00:00:01'],
-                'product': 'KVM',
-            },
-            first,
-        )
-        self.assertIsNone(second['cpus'])
-        self.assertEqual(INVENTORY, self.core.inventory('a'))
+        assert first == {
+            'uuid': 'id-a',
+            'name': 'a',
+            'cpus': 4,
+            'architecture': 'x86_64',
+            'memory_mb': 8192,
+            'disks_gb': [40],
+            'macs': ['52:54:00:00:00:01'],
+            'product': 'KVM',
+        }
+        assert second['cpus'] is None
+        assert self.core.inventory('a') == INVENTORY
         self.assertRaises(errors.NotFound, self.core.inventory, 'b')
 
 
@@ -168,27 +162,27 @@ class JobsTest(NodesCase):
 
     def assert_states(self, **states):
         found = {one.name: one.state for one in self.ironic.states()}
-        self.assertEqual(states, found)
+        assert found == states
 
     def test_nodes_of_a_file_become_available(self):
         step = self.work('register', nodes=nodes(), provide=True)
-        self.assertTrue(step['success'])
+        assert step['success']
         self.assert_states(a='available', b='available')
         verbs = [one['verb'] for one in step['state']['moves']]
-        self.assertEqual(['manage', 'provide'], verbs)
+        assert verbs == ['manage', 'provide']
 
     def test_each_step_can_be_repeated(self):
         self.repeats = 3
         self.test_nodes_of_a_file_become_available()
         self.ironic.row('a')['provision_state'] = 'manageable'
-        self.assertTrue(self.work('introspect', nodes=['a'])['success'])
-        self.assertEqual(1, self.ironic.sent.count(('a', 'inspect')))
+        assert self.work('introspect', nodes=['a'])['success']
+        assert self.ironic.sent.count(('a', 'inspect')) == 1
 
     def test_a_file_stays_until_its_nodes_are_recorded(self):
         place = parcels.send(self.store, json.dumps(nodes()).encode())
         for _ in range(2):
             step = self.core.work('register', {'nodes': place})
-            self.assertEqual(len(step['state']['nodes']), 2)
+            assert len(step['state']['nodes']) == 2
         self.core.work('register', {'nodes': place}, step['state'])
         self.assertRaises(errors.NotFound, parcels.received, self.store, place)
 
@@ -202,19 +196,19 @@ class JobsTest(NodesCase):
     def test_nodes_that_fail_do_not_hold_up_the_others(self):
         self.wrong['b'] = 'no route to host'
         step = self.work('register', nodes=nodes(), provide=True)
-        self.assertFalse(step['success'])
-        self.assertEqual('manage: 1 done, 1 failed', step['reason'])
+        assert not step['success']
+        assert step['reason'] == 'manage: 1 done, 1 failed'
         self.assert_states(a='available', b='enroll')
 
     def test_inspected_nodes_are_summarized_and_provided(self):
         self.work('register', nodes=nodes())
         step = self.work('introspect', nodes=None, provide=True)
-        self.assertTrue(step['success'])
+        assert step['success']
         names = sorted(one['name'] for one in step['output']['found'])
-        self.assertEqual(['a', 'b'], names)
+        assert names == ['a', 'b']
         self.assert_states(a='available', b='available')
 
     def test_a_move_of_no_nodes_is_done(self):
         step = self.work('move', verb='provide', nodes=None)
-        self.assertTrue(step['success'])
-        self.assertEqual([], step['state']['moves'][0]['members'])
+        assert step['success']
+        assert step['state']['moves'][0]['members'] == []

@@ -58,29 +58,26 @@ class EntryTest(testtools.TestCase):
             ('fake-hardware', 'fake', 'fake_port'),
         ):
             found = good(pm_type=driver, pm_system_id='/1', pm_port='/1')
-            self.assertEqual(driver, found.driver)
-            self.assertEqual(
-                {
-                    f'{prefix}_address': '192.0.2.1',
-                    f'{prefix}_username': 'admin',
-                    f'{prefix}_password': 'hunter22',
-                    port: '/1',
-                },
-                found.driver_info,
-            )
-            self.assertIn(f'``{driver}``', PAGE.read_text())
+            assert found.driver == driver
+            assert found.driver_info == {
+                f'{prefix}_address': '192.0.2.1',
+                f'{prefix}_username': 'admin',
+                f'{prefix}_password': 'hunter22',
+                port: '/1',
+            }
+            assert f'``{driver}``' in PAGE.read_text()
 
     def test_an_old_driver_is_refused_with_the_present_ones(self):
         for old in ('pxe_ipmitool', 'pxe_ssh', 'iscsi_ilo', 'fake', 'drac'):
             reason = flaw(pm_type=old)
-            self.assertIn(f'no longer has driver {old}', reason)
-            self.assertIn('ipmi, redfish', reason)
+            assert f'no longer has driver {old}' in reason
+            assert 'ipmi, redfish' in reason
 
     def test_any_other_driver_has_settings_as_in_ironic(self):
         settings = {'my_address': 'x'}
         found = good(pm_type=None, driver='my-kind', driver_info=settings)
-        self.assertEqual('my-kind', found.driver)
-        self.assertEqual(settings, found.driver_info)
+        assert found.driver == 'my-kind'
+        assert found.driver_info == settings
 
     def test_fields_are_translated_and_unknown_ones_are_warnings(self):
         device = {'size': '100', 'name': '/dev/sda'}
@@ -96,21 +93,16 @@ class EntryTest(testtools.TestCase):
             _comment='rack 3',
             **more,
         )
-        self.assertEqual(
-            {
-                'cpus': '4',
-                'memory_mb': '8192',
-                'local_gb': 40,
-                'cpu_arch': 'x86_64',
-                'root_device': device,
-            },
-            found.properties,
-        )
-        self.assertEqual(more, found.more)
-        self.assertEqual('k', found.driver_info['deploy_kernel'])
-        self.assertEqual(
-            ('the key ipmi_terminal_port is unknown',), found.warnings
-        )
+        assert found.properties == {
+            'cpus': '4',
+            'memory_mb': '8192',
+            'local_gb': 40,
+            'cpu_arch': 'x86_64',
+            'root_device': device,
+        }
+        assert found.more == more
+        assert found.driver_info['deploy_kernel'] == 'k'
+        assert found.warnings == ('the key ipmi_terminal_port is unknown',)
 
     def test_mac_addresses_come_in_many_spellings(self):
         for given in (
@@ -119,16 +111,16 @@ class EntryTest(testtools.TestCase):
             {'mac': MAC},
             {'mac': None, 'ports': [{'address': MAC.upper()}]},
         ):
-            self.assertEqual(({'address': MAC},), good(**given).ports)
+            assert good(**given).ports == ({'address': MAC},)
         more = {'address': MAC, 'physical_network': 'ctlplane'}
-        self.assertEqual((more,), good(ports=[more]).ports)
+        assert good(ports=[more]).ports == (more,)
 
     def test_capabilities_have_two_forms(self):
         wanted = {'boot_mode': 'uefi', 'profile': 'compute'}
         for given in (wanted, 'boot_mode:uefi, profile:compute,'):
-            self.assertEqual(wanted, good(capabilities=given).capabilities)
+            assert good(capabilities=given).capabilities == wanted
         found = good(capabilities={'secure_boot': True})
-        self.assertEqual({'secure_boot': 'true'}, found.capabilities)
+        assert found.capabilities == {'secure_boot': 'true'}
 
     def test_a_wrong_field_is_a_flaw(self):
         for given, reason in (
@@ -144,23 +136,27 @@ class EntryTest(testtools.TestCase):
                 'uuid',
             ),
         ):
-            self.assertIn(reason, flaw(**given))
+            assert reason in flaw(**given)
 
     def test_a_password_is_in_no_representation(self):
         found = good()
-        self.assertNotIn('hunter22', repr(found))
-        self.assertEqual({'hunter22'}, found.secrets)
+        assert 'hunter22' not in repr(found)
+        assert found.secrets == {'hunter22'}
 
 
 class FileTest(testtools.TestCase):
     def test_an_invalid_entry_does_not_hold_up_the_others(self):
         found = node_reading.read({'nodes': ['x', entry(name='good'), {}]})
-        self.assertEqual(
-            ['number 1', 'good', 'number 3'], [each.label for each in found]
-        )
-        self.assertEqual(
-            [node.Flaw, node.Wanted, node.Flaw], [type(each) for each in found]
-        )
+        assert [each.label for each in found] == [
+            'number 1',
+            'good',
+            'number 3',
+        ]
+        assert [type(each) for each in found] == [
+            node.Flaw,
+            node.Wanted,
+            node.Flaw,
+        ]
 
     def test_a_file_without_a_list_is_refused(self):
         for found in (None, 'x', {'node': []}, {'nodes': {}}, []):
@@ -170,7 +166,7 @@ class FileTest(testtools.TestCase):
 class LoadTest(testtools.TestCase):
     def test_json_and_yaml_mean_the_same(self):
         wanted = {'nodes': [entry()]}
-        self.assertEqual(wanted, node_commands.load_nodes(json.dumps(wanted)))
+        assert node_commands.load_nodes(json.dumps(wanted)) == wanted
         text = f"""
             nodes:
               - pm_type: ipmi
@@ -179,7 +175,7 @@ class LoadTest(testtools.TestCase):
                 pm_password: hunter22
                 mac: ['{MAC}']
         """
-        self.assertEqual(wanted, node_commands.load_nodes(text))
+        assert node_commands.load_nodes(text) == wanted
 
     def test_a_number_for_a_text_is_refused(self):
         for given in (
@@ -187,8 +183,8 @@ class LoadTest(testtools.TestCase):
             '{pm_type: ipmi, pm_password: 0123}',
         ):
             [found] = node_reading.read([node_commands.load_nodes(given)])
-            self.assertIn('into quotes', found.reason)
-            self.assertNotIn('83', found.reason)
+            assert 'into quotes' in found.reason
+            assert '83' not in found.reason
 
     def test_an_unreadable_file_is_refused_and_not_quoted(self):
         for text, reason in (
@@ -199,9 +195,9 @@ class LoadTest(testtools.TestCase):
             error = self.assertRaises(
                 errors.Invalid, node_commands.load_nodes, text
             )
-            self.assertIn(reason, str(error))
-            self.assertNotIn('hunter22', str(error))
-            self.assertIsNone(error.__cause__)
+            assert reason in str(error)
+            assert 'hunter22' not in str(error)
+            assert error.__cause__ is None
 
 
 class DocumentedTest(testtools.TestCase):
@@ -209,12 +205,10 @@ class DocumentedTest(testtools.TestCase):
         text = PAGE.read_text()
         (example,) = re.findall(r'code-block:: yaml\n\n((?: {4}.*\n)+)', text)
         (found,) = node_reading.read(node_commands.load_nodes(example))
-        self.assertIsInstance(found, node.Wanted, found)
-        self.assertEqual((), found.warnings)
-        self.assertEqual(16, found.properties['cpus'])
-        self.assertEqual(
-            ('192.0.2.7', '', '/redfish/v1/Systems/1'), found.place
-        )
+        assert isinstance(found, node.Wanted), found
+        assert found.warnings == ()
+        assert found.properties['cpus'] == 16
+        assert found.place == ('192.0.2.7', '', '/redfish/v1/Systems/1')
 
 
 class PlaceTest(testtools.TestCase):
@@ -241,4 +235,4 @@ class PlaceTest(testtools.TestCase):
             ),
             ({'ipmi_port': 1, 'x': 'y'}, None),
         ):
-            self.assertEqual(place, node_reading.place(settings), settings)
+            assert node_reading.place(settings) == place, settings

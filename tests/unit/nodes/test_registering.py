@@ -39,12 +39,12 @@ class RegisteringCase(testtools.TestCase):
 
     def one(self, *entries, action=None, **options):
         (found,) = self.register(*entries, **options)
-        self.assertEqual(action or found.action, found.action)
+        assert found.action == (action or found.action)
         return found
 
     def assert_actions(self, actions, *entries, **options):
         found = self.register(*entries, **options)
-        self.assertEqual(actions, ' '.join(one.action for one in found))
+        assert ' '.join(one.action for one in found) == actions
         return found
 
 
@@ -52,22 +52,23 @@ class RegisteringTest(RegisteringCase):
     def test_a_node_gets_all_fields_of_the_file(self):
         found = self.one(entry(resource_class='gold'), action='created')
         row = self.ironic.row('node1')
-        self.assertEqual(found.uuid, row['uuid'])
-        self.assertEqual('ipmi', row['driver'])
-        self.assertEqual('hunter22', row['driver_info']['ipmi_password'])
-        self.assertEqual(
-            {'cpus': '4', 'capabilities': 'boot_mode:uefi'}, row['properties']
-        )
-        self.assertEqual('gold', row['resource_class'])
-        self.assertEqual({MAC}, self.ironic.macs('node1'))
+        assert row['uuid'] == found.uuid
+        assert row['driver'] == 'ipmi'
+        assert row['driver_info']['ipmi_password'] == 'hunter22'
+        assert row['properties'] == {
+            'cpus': '4',
+            'capabilities': 'boot_mode:uefi',
+        }
+        assert row['resource_class'] == 'gold'
+        assert self.ironic.macs('node1') == {MAC}
 
     def test_a_password_is_always_written(self):
         self.register(entry())
         new = entry(pm_password='correct horse')
         found = self.one(new, action='unchanged')
         row = self.ironic.row('node1')
-        self.assertEqual('correct horse', row['driver_info']['ipmi_password'])
-        self.assertNotIn('horse', repr(found))
+        assert row['driver_info']['ipmi_password'] == 'correct horse'
+        assert 'horse' not in repr(found)
 
     def test_a_dry_run_shows_all_changes_and_makes_none(self):
         self.register(entry())
@@ -78,29 +79,28 @@ class RegisteringTest(RegisteringCase):
             entry(3),
             dry_run=True,
         )
-        self.assertEqual(
-            (f'port {OTHER}', 'properties/cpus: 4 -> 8'), first.changes
-        )
-        self.assertEqual(0, self.ironic.writes)
+        assert first.changes == (f'port {OTHER}', 'properties/cpus: 4 -> 8')
+        assert self.ironic.writes == 0
 
     def test_other_fields_stay(self):
         properties = {'vendor': 'x', 'cpus': 4, 'capabilities': 'cpu_vt:true'}
         self.ironic.add(
             'id-1', MAC, name='mine', driver='ipmi', properties=properties
         )
-        self.assertEqual('mine', self.one(entry(name=None)).name)
+        assert self.one(entry(name=None)).name == 'mine'
         merged = 'cpu_vt:true,boot_mode:uefi'
         # Numbers that Ironic has as text are no change.
-        self.assertEqual(
-            {'vendor': 'x', 'cpus': 4, 'capabilities': merged},
-            self.ironic.row('mine')['properties'],
-        )
+        assert self.ironic.row('mine')['properties'] == {
+            'vendor': 'x',
+            'cpus': 4,
+            'capabilities': merged,
+        }
 
     def test_drivers(self):
         self.register(entry())
         found = self.one(entry(pm_type='redfish'))
-        self.assertIn('driver: ipmi -> redfish', found.changes)
-        self.assertEqual('redfish', self.ironic.row('node1')['driver'])
+        assert 'driver: ipmi -> redfish' in found.changes
+        assert self.ironic.row('node1')['driver'] == 'redfish'
         # A node keeps a driver that is no longer enabled.
         self.ironic.enabled.remove('redfish')
         self.assert_actions('unchanged', entry(pm_type='redfish'))
@@ -110,16 +110,16 @@ class RegisteringTest(RegisteringCase):
             entry(3, pm_type='x'),
             entry(4),
         )
-        self.assertIn('No conductor for snmp', found[0].reason)
+        assert 'No conductor for snmp' in found[0].reason
 
     def test_no_message_holds_a_password_or_another_key_of_the_bmc(self):
         found = self.one(entry(pm_type='snmp'))
-        self.assertIn('snmp_password', found.reason)
-        self.assertNotIn('hunter22', repr(found))
+        assert 'snmp_password' in found.reason
+        assert 'hunter22' not in repr(found)
         self.register(entry(driver_info={'ipmi_hex_kg_key': '00ff00ff'}))
         found = self.one(entry(driver_info={'ipmi_hex_kg_key': '11ee11ee'}))
-        self.assertNotIn('ff00ff', repr(found))
-        self.assertNotIn('ee11ee', repr(found))
+        assert 'ff00ff' not in repr(found)
+        assert 'ee11ee' not in repr(found)
 
 
 class MatchingTest(RegisteringCase):
@@ -133,25 +133,25 @@ class MatchingTest(RegisteringCase):
         ):
             self.ironic = fake_ironic.Ironic()
             self.ironic.add(mine, mac, driver_info=settings_there)
-            self.assertEqual(mine, self.one(entry(**more)).uuid)
-            self.assertIn(MAC, self.ironic.macs(mine))
+            assert self.one(entry(**more)).uuid == mine
+            assert MAC in self.ironic.macs(mine)
         # Another port is another BMC.
         found = self.one(entry(2, pm_addr='192.0.2.1', pm_port='6230'))
-        self.assertNotEqual(mine, found.uuid)
+        assert found.uuid != mine
 
     def test_an_entry_may_have_the_uuid_of_a_new_node(self):
         mine = str(uuid.uuid4())
-        self.assertEqual(mine, self.one(entry(uuid=mine)).uuid)
-        self.assertEqual('node1', self.ironic.row(mine)['name'])
+        assert self.one(entry(uuid=mine)).uuid == mine
+        assert self.ironic.row(mine)['name'] == 'node1'
 
     def test_an_entry_that_matches_two_nodes_is_refused(self):
         self.ironic.add('id-1', MAC, name='one')
         bmc = {'ipmi_address': '192.0.2.1'}
         self.ironic.add('id-2', name='two', driver_info=bmc)
         found = self.one(entry(), action='failed')
-        self.assertIn('is of one', found.reason)
-        self.assertIn('is of two', found.reason)
-        self.assertEqual(0, self.ironic.writes)
+        assert 'is of one' in found.reason
+        assert 'is of two' in found.reason
+        assert self.ironic.writes == 0
 
     def test_two_entries_of_one_machine_are_refused(self):
         for more, said in (
@@ -161,10 +161,10 @@ class MatchingTest(RegisteringCase):
         ):
             second = entry(2, **{'pm_addr': '192.0.2.1', **more})
             _, found = self.register(entry(), second, dry_run=True)
-            self.assertEqual(f'Its {said} is that of node1', found.reason)
+            assert found.reason == f'Its {said} is that of node1'
         self.ironic.add('id-1', MAC, OTHER)
         _, found = self.assert_actions('updated failed', entry(1), entry(2))
-        self.assertEqual('Its node in Ironic is that of node1', found.reason)
+        assert found.reason == 'Its node in Ironic is that of node1'
 
     def test_a_bmc_of_several_nodes_identifies_none_of_them(self):
         for number in (1, 2):
@@ -173,7 +173,7 @@ class MatchingTest(RegisteringCase):
                 f'52:54:00:00:00:0{number}',
                 driver_info={'ipmi_address': '192.0.2.1'},
             )
-        self.assertEqual('id-1', self.one(entry()).uuid)
+        assert self.one(entry()).uuid == 'id-1'
 
 
 class InterruptedTest(RegisteringCase):
@@ -185,7 +185,7 @@ class InterruptedTest(RegisteringCase):
             self.assertRaises(KeyboardInterrupt, self.register, given)
             self.ironic.forget_ports()
             self.one(given, action='updated')
-            self.assertEqual({MAC}, self.ironic.macs('node1'))
+            assert self.ironic.macs('node1') == {MAC}
 
     def test_a_request_whose_answer_was_lost_is_no_failure(self):
         self.ironic.failing = {
@@ -195,19 +195,19 @@ class InterruptedTest(RegisteringCase):
             'ports': [errors.Unavailable('503')],
         }
         self.assert_actions('created', entry())
-        self.assertEqual({MAC}, self.ironic.macs('node1'))
+        assert self.ironic.macs('node1') == {MAC}
 
     def test_a_locked_node_is_retried(self):
         self.register(entry())
         self.ironic.failing['update_node'] = [errors.NodeLocked('locked')] * 3
         self.assert_actions('updated', entry(cpu=9))
-        self.assertEqual(9, self.ironic.row('node1')['properties']['cpus'])
+        assert self.ironic.row('node1')['properties']['cpus'] == 9
 
     def test_an_ironic_that_stays_away_is_reported_for_each_node(self):
         self.register(entry())
         self.ironic.failing['update_node'] = [errors.Unavailable('503')] * 99
         found = self.one(entry(cpu=9), action='failed')
-        self.assertEqual('503', found.reason)
+        assert found.reason == '503'
 
 
 class RemovingTest(RegisteringCase):
@@ -219,7 +219,7 @@ class RemovingTest(RegisteringCase):
         self.assert_actions(
             'created removed', entry(), remove=True, dry_run=True
         )
-        self.assertEqual('spare', self.ironic.row('spare')['name'])
+        assert self.ironic.row('spare')['name'] == 'spare'
 
     def test_a_node_in_use_is_never_removed(self):
         for field, value, said in (
@@ -229,7 +229,7 @@ class RemovingTest(RegisteringCase):
         ):
             self.ironic.row('spare')[field] = value
             _, found = self.register(entry(), remove=True)
-            self.assertEqual(('kept', said), (found.action, found.reason))
+            assert (found.action, found.reason) == ('kept', said)
 
     def test_none_is_removed_while_an_entry_is_invalid(self):
         *_, found = self.assert_actions(
@@ -238,7 +238,7 @@ class RemovingTest(RegisteringCase):
             entry(2, pm_type='pxe_x'),
             remove=True,
         )
-        self.assertIn('an invalid entry', found.reason)
+        assert 'an invalid entry' in found.reason
 
     def test_errors_of_ironic(self):
         for error, action in (
@@ -247,4 +247,4 @@ class RemovingTest(RegisteringCase):
         ):
             self.ironic.failing['delete_node'] = [error]
             *_, found = self.register(entry(), remove=True)
-            self.assertEqual(action, found.action)
+            assert found.action == action

@@ -47,7 +47,7 @@ class NodeCase(base.FolderCase):
 
     def run_command(self, line, *arguments):
         code, output = super().run_command(line, *arguments)
-        self.assertNotIn('hunter22', output)
+        assert 'hunter22' not in output
         return code, output
 
     def register(self, line=''):
@@ -55,7 +55,7 @@ class NodeCase(base.FolderCase):
 
     def assert_states(self, **states):
         found = {one.name: one.state for one in self.ironic.states()}
-        self.assertEqual(states, found)
+        assert found == states
 
 
 class RegisterTest(NodeCase):
@@ -64,40 +64,38 @@ class RegisterTest(NodeCase):
         self.assert_states(a='enroll', b='enroll')
         with self.assertLogs('', 'WARNING') as logs:
             self.register()
-        self.assertIn('b: the key colour is unknown', logs.output[0])
+        assert 'b: the key colour is unknown' in logs.output[0]
         self.assert_states(a='manageable', b='manageable')
         code, found = self.register('--provide')
-        self.assertEqual(0, code)
-        self.assertEqual(['unchanged'] * 2, [one['Action'] for one in found])
+        assert code == 0
+        assert [one['Action'] for one in found] == ['unchanged'] * 2
         self.assert_states(a='available', b='available')
 
     def test_a_node_that_fails_is_shown_with_the_others(self):
         self.wrong['b'] = 'no route to host'
         with self.assertLogs('', 'ERROR') as logs:
             code, found = self.register('--provide')
-        self.assertEqual(common.FAILED, code)
-        self.assertIn('manage: 1 done, 1 failed', logs.output[0])
-        self.assertEqual(
-            ['', 'no route to host'], [one['Reason'] for one in found]
-        )
+        assert code == common.FAILED
+        assert 'manage: 1 done, 1 failed' in logs.output[0]
+        assert [one['Reason'] for one in found] == ['', 'no route to host']
         self.assert_states(a='available', b='enroll')
 
     def test_a_dry_run_registers_nothing_and_removal_is_opt_in(self):
         code, found = self.register('--dry-run')
-        self.assertEqual((0, 2), (code, len(found)))
-        self.assertEqual(['port 52:54:00:00:00:01'], found[0]['Changes'])
-        self.assertEqual('would be created', found[0]['Action'])
+        assert (code, len(found)) == (0, 2)
+        assert found[0]['Changes'] == ['port 52:54:00:00:00:01']
+        assert found[0]['Action'] == 'would be created'
         self.assert_states()
         self.ironic.add('id-x', name='x')
-        self.assertEqual(2, len(self.register()[1]))
+        assert len(self.register()[1]) == 2
         *_, last = self.register('--remove')[1]
-        self.assertEqual(('x', 'removed'), (last['Name'], last['Action']))
+        assert (last['Name'], last['Action']) == ('x', 'removed')
 
     def test_an_unreadable_file_is_an_error(self):
         self.refused('node register', str(self.folder / 'nope'))
         self.file.write_text('pm_password: [hunter22')
         said = self.refused(f'node register {self.file}')
-        self.assertNotIn('hunter22', said)
+        assert 'hunter22' not in said
 
 
 class IntrospectTest(NodeCase):
@@ -115,24 +113,27 @@ class IntrospectTest(NodeCase):
         folder = self.folder / 'found'
         code, found = self.introspect(f'--all --save {folder}')
         names = ('Name', 'State', 'CPUs', 'Memory MB', 'Disks GB', 'MACs')
-        self.assertEqual(0, code)
-        self.assertEqual(
-            ['a', 'done', 4, 8192, ['40'], ['52:54:00:00:00:01']],
-            [found[0][name] for name in names],
-        )
-        self.assertIn('inspect: 2 moving', self.stderr.getvalue())
+        assert code == 0
+        assert [found[0][name] for name in names] == [
+            'a',
+            'done',
+            4,
+            8192,
+            ['40'],
+            ['52:54:00:00:00:01'],
+        ]
+        assert 'inspect: 2 moving' in self.stderr.getvalue()
         text = (folder / 'a.json').read_text()
-        self.assertEqual(test_operations.INVENTORY, json.loads(text))
+        assert json.loads(text) == test_operations.INVENTORY
 
     def test_inspected_nodes_may_become_available(self):
         self.wrong['b'] = 'disk on fire'
         with self.assertLogs('', 'ERROR'):
             code, found = self.introspect('--all --provide --attempts=2')
-        self.assertEqual(common.FAILED, code)
-        self.assertEqual(
-            [('done', 1, ''), ('failed', 2, 'disk on fire')],
-            [(one['State'], one['Attempts'], one['Reason']) for one in found],
-        )
+        assert code == common.FAILED
+        assert [
+            (one['State'], one['Attempts'], one['Reason']) for one in found
+        ] == [('done', 1, ''), ('failed', 2, 'disk on fire')]
         self.assert_states(a='available', b='inspect failed')
 
     def test_an_interruption_stops_them(self):
@@ -144,20 +145,18 @@ class IntrospectTest(NodeCase):
         self.wait = interrupted
         with self.assertLogs('', 'ERROR'):
             code, found = self.introspect('--all')
-        self.assertEqual((common.INTERRUPTED, []), (code, found))
+        assert (code, found) == (common.INTERRUPTED, [])
         self.assert_states(a='inspect failed', b='inspect failed')
         # Those of others can be stopped, too.
         self.ironic.row('a')['provision_state'] = 'inspect wait'
         found = self.introspect('--all --abort')
-        self.assertEqual((0, [{'UUID': 'id-a'}]), found)
+        assert found == (0, [{'UUID': 'id-a'}])
 
     def test_nodes_become_available_and_are_listed(self):
         code, found = self.json('node provide a')
-        self.assertEqual((0, 'done'), (code, found[0]['State']))
+        assert (code, found[0]['State']) == (0, 'done')
         _, found = self.json('node list')
         names = 'Name', 'UUID', 'State'
-        self.assertEqual(
-            ['a', 'id-a', 'available'], [found[0][name] for name in names]
-        )
+        assert [found[0][name] for name in names] == ['a', 'id-a', 'available']
         for arguments in ((), ('a', '--all')):
             self.refused('node introspect', *arguments)

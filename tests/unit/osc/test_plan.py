@@ -95,18 +95,18 @@ class FilesTest(PlanCase):
         code, found = self.json(
             f'create new --from {self.folder} --description "For me"'
         )
-        self.assertEqual((0, 'For me'), (code, found['description']))
-        self.assertEqual(['secret'], found['secrets'])
-        self.assertEqual(['new', 'plan'], self.column('list', 'Name'))
-        self.assertEqual((0, ''), self.run_command('delete new'))
-        self.assertEqual(['plan'], self.column('list', 'Name'))
+        assert (code, found['description']) == (0, 'For me')
+        assert found['secrets'] == ['secret']
+        assert self.column('list', 'Name') == ['new', 'plan']
+        assert self.run_command('delete new') == (0, '')
+        assert self.column('list', 'Name') == ['plan']
 
     def test_an_export_can_be_created_again(self):
         tarball = self.folder / 'plan.tar.gz'
         self.run_command(f'export plan {tarball} --secrets')
-        self.assertEqual(0o600, tarball.stat().st_mode & 0o777)
+        assert tarball.stat().st_mode & 0o777 == 0o600
         self.json(f'create new --from {tarball}')
-        self.assertEqual(set(fakes.content()), set(self.cloud.objects('new')))
+        assert set(self.cloud.objects('new')) == set(fakes.content())
         # A folder that the plan has is part of the paths of a tarball.
         with (
             (self.folder / 'set.tar.gz').open('wb') as file,
@@ -114,12 +114,12 @@ class FilesTest(PlanCase):
         ):
             add('environments/more.yaml', b'{}')
         self.json(f'set new --from {file.name}')
-        self.assertIn('environments/more.yaml', self.cloud.objects('new'))
+        assert 'environments/more.yaml' in self.cloud.objects('new')
         # A failed export keeps the former file.
         tarball.write_text('the former one')
         self.refused(f'export nope {tarball}')
-        self.assertEqual('the former one', tarball.read_text())
-        self.assertEqual([], list(self.folder.glob('.plan-*')))
+        assert tarball.read_text() == 'the former one'
+        assert list(self.folder.glob('.plan-*')) == []
 
     def test_an_export_warns_of_the_values_that_it_leaves_out(self):
         log = self.useFixture(fixtures.FakeLogger())
@@ -128,9 +128,9 @@ class FilesTest(PlanCase):
             'plan', {'base.yaml': fakes.environment(secret='in-a-file')}
         )
         self.run_command(f'export plan {self.folder}/x.tar.gz')
-        self.assertIn('Left out: secret, generated passwords (1).', log.output)
-        self.assertIn('the secrets that they set: base.yaml', log.output)
-        self.assertNotIn('in-a-file', log.output)
+        assert 'Left out: secret, generated passwords (1).' in log.output
+        assert 'the secrets that they set: base.yaml' in log.output
+        assert 'in-a-file' not in log.output
 
     def test_files_are_changed_and_removed(self):
         (self.folder / 'new.yaml').write_text('{}')
@@ -138,7 +138,7 @@ class FilesTest(PlanCase):
         code, found = self.json(
             f'set plan --from {self.folder} --remove environments/large.yaml'
         )
-        self.assertEqual((0, len(fakes.content())), (code, found['files']))
+        assert (code, found['files']) == (0, len(fakes.content()))
         self.assert_refused('set plan --prune', 'root.yaml')
 
     def test_a_missing_plan_is_an_error(self):
@@ -153,27 +153,26 @@ class ChooseTest(PlanCase):
     def test_choices_are_listed_and_enabled(self):
         found = self.column('capability list plan', 'Environment')
         _, output = self.run_command('capability list plan -f csv')
-        self.assertEqual(len(found) + 1, len(output.splitlines()))
+        assert len(output.splitlines()) == len(found) + 1
         enabled = 'capability list plan --enabled'
-        self.assertEqual(['base.yaml'], self.column(enabled, 'Environment'))
+        assert self.column(enabled, 'Environment') == ['base.yaml']
         backup, large = (f'environments/{n}.yaml' for n in ('backup', 'large'))
         line = f'capability set plan --enable {backup} --with-requirements'
-        self.assertEqual(
-            ['base.yaml', large, backup], self.column(line, 'Environment')
-        )
+        assert self.column(line, 'Environment') == ['base.yaml', large, backup]
         self.refused('capability set plan')
 
     def test_parameters_are_set_listed_and_unset(self):
-        self.assertEqual(
-            ['who'], self.column('parameter set plan who=a=b', 'Parameter')
-        )
+        assert self.column('parameter set plan who=a=b', 'Parameter') == [
+            'who'
+        ]
         _, (who, secret) = self.json('parameter list plan --long')
-        self.assertEqual(
-            ('a=b', 'plan', 'world'),
-            (who['Value'], who['Origin'], who['Default']),
+        assert (who['Value'], who['Origin'], who['Default']) == (
+            'a=b',
+            'plan',
+            'world',
         )
-        self.assertEqual(('******', True), (secret['Value'], secret['Hidden']))
-        self.assertEqual([], self.json('parameter unset plan who')[1])
+        assert (secret['Value'], secret['Hidden']) == ('******', True)
+        assert self.json('parameter unset plan who')[1] == []
         self.refused('parameter set plan')
 
     def test_parameters_are_listed_by_template_and_by_role(self):
@@ -184,14 +183,14 @@ class ChooseTest(PlanCase):
         files = {'root.yaml': template, 'roles_data.yaml': roles}
         self.cloud.plans.create('rolled', fakes.content(**files))
         _, [web] = self.json('parameter list rolled --role Web')
-        self.assertEqual('WebCount', web['Name'])
-        self.assertNotIn('Places', web)
+        assert web['Name'] == 'WebCount'
+        assert 'Places' not in web
         _, [web] = self.json('parameter list rolled --nested --role Web')
-        self.assertEqual(['.'], web['Places'])
-        self.assertNotIn('Default', web)
-        self.assertEqual([], self.json('parameter list rolled --role Db')[1])
+        assert web['Places'] == ['.']
+        assert 'Default' not in web
+        assert self.json('parameter list rolled --role Db')[1] == []
         names = self.column('role list rolled', 'Name')
-        self.assertEqual(['Web', 'Db'], names)
+        assert names == ['Web', 'Db']
 
     def test_parameters_are_set_from_a_file(self):
         file = self.folder / 'values.yaml'
@@ -199,31 +198,31 @@ class ChooseTest(PlanCase):
             file.write_text(text)
             self.json(f'parameter set plan --file {file}')
             values = self.column('parameter list plan', 'Value')
-            self.assertEqual('moon', values[0])
+            assert values[0] == 'moon'
             self.json('parameter unset plan who')
         self.patch(sys, 'stdin', io.StringIO('who: sun'))
         self.json('parameter set plan --file -')
-        self.assertEqual('sun', self.column('parameter list plan', 'Value')[0])
+        assert self.column('parameter list plan', 'Value')[0] == 'sun'
         file.write_text('')
         self.assert_refused(f'parameter set plan --file {file}', 'or --file')
 
     def test_a_value_is_not_in_the_log_of_debugging(self):
         parser = plan_choose.SetParameters(None, None).get_parser('openstack')
         parsed = parser.parse_args(['plan', 'who=geheim'])
-        self.assertNotIn('geheim', repr(parsed))
+        assert 'geheim' not in repr(parsed)
 
 
 class DeployTest(PlanCase):
     def assert_status(self, line, code, status):
         found_code, found = self.json(line)
-        self.assertEqual((code, status), (found_code, found['status']))
+        assert (found_code, found['status']) == (code, status)
         return found
 
     def test_it_waits_and_shows_the_status(self):
         found = self.assert_status('deploy plan', 0, 'CREATE_COMPLETE')
-        self.assertTrue(found['current'])
+        assert found['current']
         said = self.stderr.getvalue()
-        self.assertIn('Stack plan: CREATE_IN_PROGRESS', said)
+        assert 'Stack plan: CREATE_IN_PROGRESS' in said
 
     def test_a_failure_is_an_exit_code(self):
         self.ends_with = 'FAILED'
@@ -236,21 +235,19 @@ class DeployTest(PlanCase):
 
     def test_a_preview_changes_nothing_and_a_refusal_is_an_error(self):
         code, found = self.json('deploy plan --validate-only')
-        self.assertEqual((0, ['node']), (code, found['added']))
-        self.assertEqual({}, self.cloud.heat.stacks)
+        assert (code, found['added']) == (0, ['node'])
+        assert self.cloud.heat.stacks == {}
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
         self.assert_refused('deploy plan', 'No plan created stack')
 
     def test_steps_run_one_after_the_other(self):
         steps = [{'action': 'a'}, {'action': 'b'}]
         fakes.change(self.cloud.plans, more={'post_deployment': steps})
-        self.assertEqual(0, self.json('deploy plan')[0])
-        self.assertEqual(
-            [('a', 'plan plan'), ('b', 'plan plan')], self.runner.begun
-        )
+        assert self.json('deploy plan')[0] == 0
+        assert self.runner.begun == [('a', 'plan plan'), ('b', 'plan plan')]
         with self.assertLogs('', 'WARNING') as logs:
             self.json('deploy plan --no-wait')
-        self.assertIn('after a deployment will not run', logs.output[0])
+        assert 'after a deployment will not run' in logs.output[0]
 
     def test_an_interrupt_ends_the_waiting_alone(self):
         def interrupt(seconds):
@@ -260,7 +257,7 @@ class DeployTest(PlanCase):
         self.assert_status(
             'deploy plan', common.INTERRUPTED, 'CREATE_IN_PROGRESS'
         )
-        self.assertIn('--cancel', self.stderr.getvalue())
+        assert '--cancel' in self.stderr.getvalue()
         self.assert_status('deploy plan --cancel', 0, 'CREATE_FAILED')
 
     def test_a_difference_may_be_an_exit_code(self):
@@ -270,14 +267,14 @@ class DeployTest(PlanCase):
         held = {'resources': {}}, environment, dict(content.files)
         self.cloud.heat.contents['plan'] = held
         code, [found] = self.json('diff plan --exit-code')
-        self.assertEqual((common.FAILED, 'template'), (code, found['Kind']))
+        assert (code, found['Kind']) == (common.FAILED, 'template')
         _, [found] = self.json('diff plan --names-only')
-        self.assertEqual({'Kind', 'Change', 'Name'}, set(found))
+        assert set(found) == {'Kind', 'Change', 'Name'}
         template = texts.load(content.template, 'root.yaml')
         self.cloud.heat.contents['plan'] = (template, *held[1:])
         with self.assertLogs(level='WARNING') as said:
-            self.assertEqual((0, []), self.json('diff plan --exit-code'))
-        self.assertIn('No difference', said.output[0])
+            assert self.json('diff plan --exit-code') == (0, [])
+        assert 'No difference' in said.output[0]
 
 
 class RequiredTest(PlanCase):
@@ -292,8 +289,8 @@ class RequiredTest(PlanCase):
     def test_mistral_runs_them_before_it(self):
         self.runner.failing = ('validations.run',)
         self.assert_refused('deploy plan --no-wait', 'because')
-        self.assertEqual([('validations.run', 'plan plan')], self.runner.begun)
-        self.assertEqual({}, self.cloud.heat.stacks)
+        assert self.runner.begun == [('validations.run', 'plan plan')]
+        assert self.cloud.heat.stacks == {}
 
     def test_the_command_runs_them_where_there_is_no_mistral(self):
         self.has_mistral = False
@@ -303,5 +300,5 @@ class RequiredTest(PlanCase):
             lambda plans: self.cloud.validations,
         )
         self.run_command('deploy plan --no-wait')
-        self.assertEqual(1, len(self.cloud.machine.begun))
-        self.assertIn('plan', self.cloud.heat.stacks)
+        assert len(self.cloud.machine.begun) == 1
+        assert 'plan' in self.cloud.heat.stacks

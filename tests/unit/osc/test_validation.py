@@ -78,9 +78,9 @@ class ListTest(ValidationCase):
         self.write('a.yaml', fakes.playbook('A', 'x').decode())
         self.write('b.yaml', fakes.playbook('B').decode())
         _, found = self.json('validation list plan')
-        self.assertEqual(['prep', 'size'], found[0]['Groups'])
+        assert found[0]['Groups'] == ['prep', 'size']
         _, found = self.json(f'validation list --from {self.folder} --group x')
-        self.assertEqual(['a'], [one['Validation'] for one in found])
+        assert [one['Validation'] for one in found] == ['a']
         self.assert_refused(
             'validation list --package p', 'package p is not installed'
         )
@@ -102,23 +102,21 @@ class RunTest(ValidationCase):
             )
             line = f'validation run plan {here} --group prep'
             code, found = self.json(line)
-            self.assertEqual(common.FAILED, code)
-            self.assertEqual(
-                ['PASSED', 'FAILED'], [one['State'] for one in found]
-            )
-            self.assertIn('bad', found[1]['Reason'])
-            self.assertIn('ram: FAILED', self.stderr.getvalue())
+            assert code == common.FAILED
+            assert [one['State'] for one in found] == ['PASSED', 'FAILED']
+            assert 'bad' in found[1]['Reason']
+            assert 'ram: FAILED' in self.stderr.getvalue()
             _, output = self.run_command(line)
-            self.assertNotIn('\x1b', output + self.stderr.getvalue())
+            assert '\x1b' not in output + self.stderr.getvalue()
             self.machine.reports.clear()
-            self.assertEqual(0, self.json(line)[0])
+            assert self.json(line)[0] == 0
 
     def test_hosts_are_put_into_groups(self):
         self.run_here(
             '--localhost --host-group undercloud --host-group web=localhost'
         )
         [host] = self.machine.begun[-1].setting.hosts
-        self.assertEqual(('undercloud', 'web'), host.groups)
+        assert host.groups == ('undercloud', 'web')
         self.assert_refused(
             'validation run plan --local --localhost --host-group web=a,b',
             "host 'a' into group web",
@@ -132,11 +130,11 @@ class RunTest(ValidationCase):
                 raise KeyboardInterrupt
 
         self.machine.while_waiting = interrupt
-        self.assertEqual(common.INTERRUPTED, self.run_here()[0])
-        self.assertEqual([], self.machine.running)
-        self.assertIn('were stopped', self.stderr.getvalue())
+        assert self.run_here()[0] == common.INTERRUPTED
+        assert self.machine.running == []
+        assert 'were stopped' in self.stderr.getvalue()
         [run] = self.cloud.validations.results()
-        self.assertEqual('STOPPED', run['state'])
+        assert run['state'] == 'STOPPED'
         self.assert_refused(
             'validation run plan --local --no-wait',
             'cannot be used with --local',
@@ -149,22 +147,20 @@ class RunTest(ValidationCase):
         for here in ('--local', ''):
             self.json(f'validation run plan {here} {given} --validation dns')
             setting = self.machine.begun[-1].setting
-            self.assertEqual(
-                {'a': 'b', 'password': 'hunter2'}, setting.variables
-            )
-            self.assertEqual('a key', setting.key)
+            assert setting.variables == {'a': 'b', 'password': 'hunter2'}
+            assert setting.key == 'a key'
         begun = json.dumps(self.executions.started)
-        self.assertNotIn('hunter2', begun)
-        self.assertNotIn('a key', begun)
-        self.assertEqual({}, self.cloud.objects(UPLOADS))
+        assert 'hunter2' not in begun
+        assert 'a key' not in begun
+        assert self.cloud.objects(UPLOADS) == {}
 
     def test_mistral_gets_files_and_its_errors_are_said(self):
         self.write('a.yaml', fakes.playbook('A').decode())
         code, found = self.json(f'validation run --from {self.folder}')
-        self.assertEqual((0, 'a'), (code, found[0]['Validation']))
-        self.assertEqual({}, self.cloud.objects(UPLOADS))
+        assert (code, found[0]['Validation']) == (0, 'a')
+        assert self.cloud.objects(UPLOADS) == {}
         # The fake has finished it before the first poll.
-        self.assertEqual(0, self.json('validation run plan --no-wait')[0])
+        assert self.json('validation run plan --no-wait')[0] == 0
         self.machine.absent = 'install it'
         self.assert_refused('validation run plan', 'install it')
         ends = [
@@ -191,8 +187,8 @@ class RunTest(ValidationCase):
 
         self.patch(self.executions, 'execution', execution)
         code, _ = self.json('validation run plan')
-        self.assertEqual(common.INTERRUPTED, code)
-        self.assertIn('validation stop', self.stderr.getvalue())
+        assert code == common.INTERRUPTED
+        assert 'validation stop' in self.stderr.getvalue()
         self.assert_refused('validation run plan', 'e-1 of Mistral: Heartbeat')
 
 
@@ -211,33 +207,34 @@ class ResultTest(ValidationCase):
     def test_runs_are_listed(self):
         names = ('Run', 'Source', 'State', 'Summary')
         _, [found] = self.json('validation result list')
-        self.assertEqual(
-            [self.run_id, 'plan plan', 'PASSED', {'PASSED': 3}],
-            [found[name] for name in names],
-        )
+        assert [found[name] for name in names] == [
+            self.run_id,
+            'plan plan',
+            'PASSED',
+            {'PASSED': 3},
+        ]
         self.cloud.plans.create('other', plan_fakes.content())
         with self.assertLogs('', 'WARNING') as logs:
             found = self.json('validation result list other')
-        self.assertEqual((0, []), found)
-        self.assertIn('There are no recorded runs', str(logs.output))
+        assert found == (0, [])
+        assert 'There are no recorded runs' in str(logs.output)
 
     def test_a_validation_is_shown_task_by_task_or_as_printed(self):
         code, found = self.json(f'validation result show {self.run_id}')
-        self.assertEqual((0, 3), (code, len(found)))
+        assert (code, len(found)) == (0, 3)
         _, [found] = self.json(f'validation result show {self.run_id} dns')
-        self.assertEqual(
-            ['a', 'ask', 'ok', 'fine'],
-            [found[name] for name in ('Host', 'Task', 'State', 'Message')],
-        )
+        assert [
+            found[name] for name in ('Host', 'Task', 'State', 'Message')
+        ] == ['a', 'ask', 'ok', 'fine']
         _, output = self.run_command(
             f'validation result show {self.run_id} dns --stdout -f value'
         )
-        self.assertEqual('PLAY\n', output)
+        assert output == 'PLAY\n'
         for which in ('no-such-run', f'{self.run_id} ../run'):
             self.refused(f'validation result show {which}')
         for which in ('list', f'show {self.run_id}'):
             _, found = self.json(f'validation result {which}')
-            self.assertIsInstance(found[0]['Duration'], float)
+            assert isinstance(found[0]['Duration'], float)
             _, table = self.run_command(f'validation result {which}')
             self.assertRegex(table, r'\d s +\|')
 
@@ -255,7 +252,5 @@ class StopTest(ValidationCase):
                 codes.append(run['id'])
 
         self.machine.while_waiting = stop
-        self.assertEqual(common.CANCELLED, self.run_here()[0])
-        self.assertIn(
-            'has ended: STOPPED', self.refused('validation stop', *codes)
-        )
+        assert self.run_here()[0] == common.CANCELLED
+        assert 'has ended: STOPPED' in self.refused('validation stop', *codes)

@@ -34,10 +34,9 @@ class CheckingTest(testtools.TestCase):
 
     def test_a_nested_template_that_is_not_yaml_is_refused_at_creation(self):
         said = self.refused(self.with_file, 'nodes/node.yaml', BAD)
-        self.assertEqual(
+        assert said == (
             'nodes/node.yaml is not YAML at line 4, column 4: while parsing '
-            "a flow sequence, did not find expected ',' or ']'",
-            said,
+            "a flow sequence, did not find expected ',' or ']'"
         )
         self.assertRaises(errors.NotFound, self.plans.load, 'shop')
 
@@ -46,9 +45,8 @@ class CheckingTest(testtools.TestCase):
 
     def test_an_update_is_refused_for_a_file_that_is_enabled(self):
         self.with_file('environments/large.yaml', b'a: [')
-        self.assertIn(
-            'nodes/node.yaml is not YAML',
-            self.refused(self.plans.update, 'shop', {'nodes/node.yaml': BAD}),
+        assert 'nodes/node.yaml is not YAML' in self.refused(
+            self.plans.update, 'shop', {'nodes/node.yaml': BAD}
         )
         # It was put there past us.
         self.cloud.swift.store().put_object('shop', 'nodes/node.yaml', BAD)
@@ -69,14 +67,14 @@ class CheckingTest(testtools.TestCase):
         said = self.refused(
             self.plans.select, 'shop', {'environments/large.yaml': True}
         )
-        self.assertIn('nodes/bad.yaml is not YAML at line 4', said)
+        assert 'nodes/bad.yaml is not YAML at line 4' in said
         plan = self.plans.load('shop')
-        self.assertEqual(('base.yaml',), plan.environment.enabled)
+        assert plan.environment.enabled == ('base.yaml',)
 
     def test_what_is_enabled_has_a_limit(self):
         self.patch(references, 'LARGEST', 1000)
         said = self.refused(self.with_file, 'scripts/run.sh', b'x' * 1000)
-        self.assertIn('exceed 1000 characters', said)
+        assert 'exceed 1000 characters' in said
 
     def test_jinja_templates_are_named_where_they_are_not_rendered(self):
         for files in (
@@ -86,4 +84,4 @@ class CheckingTest(testtools.TestCase):
             said = self.refused(
                 self.plans.create, 'shop', fakes.content(**files)
             )
-            self.assertIn('render them with --render', said)
+            assert 'render them with --render' in said

@@ -40,18 +40,18 @@ class ComparingTest(fakes.PlanCase):
             'plan', {'scripts/run.sh': b'#!/bin/sh\necho hello\n'}
         )
         found = self.found()
-        self.assertEqual([('file', 'changed', 'scripts/run.sh')], list(found))
+        assert list(found) == [('file', 'changed', 'scripts/run.sh')]
         self.assertIn('+echo hello', *found.values())
 
     def test_parameters_with_their_former_and_new_values(self):
         self.deployed()
         self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
         found = self.found()
-        self.assertEqual('"you" -> "me"', found['parameter', 'changed', 'who'])
+        assert found['parameter', 'changed', 'who'] == '"you" -> "me"'
         # Its file shows by its values alone.
-        self.assertEqual('', found['file', 'changed', 'base.yaml'])
+        assert found['file', 'changed', 'base.yaml'] == ''
         self.plans.update('plan', {'base.yaml': b'{}'})
-        self.assertEqual('"you"', self.found()['parameter', 'removed', 'who'])
+        assert self.found()['parameter', 'removed', 'who'] == '"you"'
 
     def test_secrets_are_masked_wherever_else_they_stand(self):
         held = self.deployed()
@@ -66,40 +66,36 @@ class ComparingTest(fakes.PlanCase):
         defaults = held[1]['parameter_defaults']
         defaults.update(secret='the-former-one', who='the-former-one')
         found = self.found()
-        self.assertEqual(
-            '"******" -> "http://a:******@b"',
-            found['parameter', 'changed', 'who'],
+        assert (
+            found['parameter', 'changed', 'who']
+            == '"******" -> "http://a:******@b"'
         )
-        self.assertIn(
-            'me:****** b', found['file', 'changed', 'scripts/run.sh']
-        )
-        self.assertNotIn(own, str(found))
+        assert 'me:****** b' in found['file', 'changed', 'scripts/run.sh']
+        assert own not in str(found)
 
     def test_what_heat_masks_itself_is_not_compared(self):
         held = self.deployed()
         held[1]['parameter_defaults']['secret'] = '******'
-        self.assertEqual({}, self.found())
+        assert self.found() == {}
 
     def test_so_are_values_that_no_template_knows_any_more(self):
         held = self.deployed()
         held[1]['parameter_defaults']['forgotten'] = 'a-password'
-        self.assertNotIn('a-password', json.dumps(list(self.found().values())))
+        assert 'a-password' not in json.dumps(list(self.found().values()))
 
     def test_what_heat_keeps_encrypted_is_not_compared(self):
         held = self.deployed()
         held[1]['parameter_defaults']['secret'] = ['cryptography', 'xyz']
         held[1]['encrypted_param_names'] = ['secret']
-        self.assertEqual({}, self.found())
+        assert self.found() == {}
 
     def test_a_template_that_was_changed_past_the_plan(self):
         held = self.deployed()
         held[0]['resources']['other'] = {'type': 'OS::Heat::None'}
         found = self.found()
-        self.assertIn('-  other:', found['template', 'changed', ''])
+        assert '-  other:' in found['template', 'changed', '']
 
     def test_types_that_stand_for_others_now(self):
         held = self.deployed()
         held[1]['resource_registry']['A::B'] = 'gone.yaml'
-        self.assertEqual(
-            '"gone.yaml"', self.found()['registry', 'removed', 'A::B']
-        )
+        assert self.found()['registry', 'removed', 'A::B'] == '"gone.yaml"'

@@ -19,7 +19,7 @@ class DeployingCase(fakes.PlanCase):
 
     def refused(self, kind=errors.Refused, **more):
         exc = self.assertRaises(kind, self.deployer.start, 'plan', **more)
-        self.assertEqual(0, self.heat.asked.count('replace'))
+        assert self.heat.asked.count('replace') == 0
         return str(exc)
 
 
@@ -29,14 +29,12 @@ class StartTest(DeployingCase):
         self.finish()
         self.plans.select('plan', {'environments/small.yaml': True})
         self.deployer.start('plan')
-        self.assertIn('environments/small.yaml', self.heat.contents['plan'][2])
+        assert 'environments/small.yaml' in self.heat.contents['plan'][2]
         self.finish()
         self.plans.select('plan', {'environments/small.yaml': False})
         begun = self.deployer.start('plan')
-        self.assertEqual('UPDATE', begun.action)
-        self.assertNotIn(
-            'environments/small.yaml', self.heat.contents['plan'][2]
-        )
+        assert begun.action == 'UPDATE'
+        assert 'environments/small.yaml' not in self.heat.contents['plan'][2]
 
     def test_an_update_is_told_from_the_action_before_it(self):
         self.deployer.start('plan')
@@ -44,19 +42,19 @@ class StartTest(DeployingCase):
         self.finish()
         before = self.heat.stacks['plan'].changed_at
         begun = self.deployer.start('plan')
-        self.assertEqual(before, begun.before)
-        self.assertEqual('event-0', begun.after_event)
+        assert begun.before == before
+        assert begun.after_event == 'event-0'
 
     def test_no_other_content_comes_into_one_that_goes_on(self):
         self.deployer.start('plan')
         self.plans.update('plan', {'new.yaml': b'{}'})
-        self.assertIn('CREATE_IN_PROGRESS', self.refused())
+        assert 'CREATE_IN_PROGRESS' in self.refused()
 
     def test_a_stack_of_somebody_else_is_taken_over_only_on_request(self):
         self.heat.become('plan', 'CREATE_COMPLETE')
-        self.assertIn('No plan created stack', self.refused())
+        assert 'No plan created stack' in self.refused()
         begun = self.deployer.start('plan', take_over=True)
-        self.assertEqual('UPDATE', begun.action)
+        assert begun.action == 'UPDATE'
         self.finish()
         self.deployer.start('plan')
 
@@ -66,7 +64,7 @@ class StartTest(DeployingCase):
         self.assertRaises(errors.Invalid, self.plans.create, 'other', given)
         self.cloud.write_past_checks('plan-environment.yaml', plan)
         self.assertRaises(errors.Invalid, self.deployer.start, 'plan')
-        self.assertNotIn('create', self.heat.asked)
+        assert 'create' not in self.heat.asked
 
     def test_a_password_that_heat_quotes_is_masked(self):
         password = self.plans.load('plan').environment.passwords['secret']
@@ -78,8 +76,8 @@ class StartTest(DeployingCase):
         exc = self.assertRaises(
             errors.ServiceError, self.deployer.start, 'plan'
         )
-        self.assertEqual('****** is too short', str(exc))
-        self.assertEqual(400, exc.status)
+        assert str(exc) == '****** is too short'
+        assert exc.status == 400
 
     def test_nobody_changes_the_plan_meanwhile(self):
         locked = []
@@ -91,7 +89,7 @@ class StartTest(DeployingCase):
 
         self.plans.resolve = watching
         self.deployer.start('plan')
-        self.assertEqual([True], locked)
+        assert locked == [True]
 
 
 class RecordTest(DeployingCase):
@@ -101,7 +99,7 @@ class RecordTest(DeployingCase):
     def test_it_is_no_part_of_the_plan(self):
         before = self.plans.load('plan')
         self.deployer.start('plan')
-        self.assertEqual(before, self.plans.load('plan'))
+        assert self.plans.load('plan') == before
 
     def test_the_last_one_is_kept(self):
         self.deployer.start('plan')
@@ -109,7 +107,7 @@ class RecordTest(DeployingCase):
         self.plans.update('plan', {'n.yaml': b'1'})
         last = self.deployer.start('plan')
         found = deploy_records.find_deployed(self.annex(), last.content_hash)
-        self.assertEqual(last.content_hash, found.content_hash)
+        assert found.content_hash == last.content_hash
 
     def test_what_heat_refuses_is_not_recorded(self):
         def refuse(*args, **options):
@@ -118,46 +116,42 @@ class RecordTest(DeployingCase):
         self.heat.create = refuse
         self.assertRaises(errors.ServiceError, self.deployer.start, 'plan')
         content_hash = self.plans.load('plan').content_hash
-        self.assertIsNone(
-            deploy_records.find_deployed(self.annex(), content_hash)
-        )
+        assert deploy_records.find_deployed(self.annex(), content_hash) is None
 
     def test_a_record_that_somebody_has_garbled_is_none(self):
         found = self.annex()
         begun = self.deployer.start('plan')
         for value in ([], 'x', {'content_hash': begun.content_hash}):
             found.write('deployed', value)
-            self.assertIsNone(
-                deploy_records.find_deployed(found, begun.content_hash)
+            assert (
+                deploy_records.find_deployed(found, begun.content_hash) is None
             )
-        self.assertEqual('', self.deployer.status('plan').deployed_at)
+        assert self.deployer.status('plan').deployed_at == ''
 
 
 class StatusTest(DeployingCase):
     def test_whether_the_plan_is_what_was_deployed(self):
         found = self.deployer.status('plan')
-        self.assertEqual(
-            (deploying.NOT_DEPLOYED, False), (found.status, found.current)
-        )
+        assert (found.status, found.current) == (deploying.NOT_DEPLOYED, False)
         self.assertRaises(errors.NotFound, self.deployer.cancel, 'plan')
         self.deployer.start('plan')
         found = self.deployer.status('plan')
-        self.assertTrue(found.current)
+        assert found.current
         annex = self.plans.annex(self.plan)
         record = deploy_records.find_deployed(annex, found.deployed_hash)
-        self.assertEqual(self.plans.resolve(self.plan), record.content)
-        self.assertEqual('2027-01-15T08:00:00Z', found.deployed_at)
+        assert record.content == self.plans.resolve(self.plan)
+        assert found.deployed_at == '2027-01-15T08:00:00Z'
         self.plans.update('plan', {'new.yaml': b'{}'})
         found = self.deployer.status('plan')
-        self.assertFalse(found.current)
-        self.assertNotEqual(found.content_hash, found.deployed_hash)
+        assert not found.current
+        assert found.deployed_hash != found.content_hash
 
     def test_a_stack_that_was_updated_past_the_plan_is_not_current(self):
         self.deployer.start('plan')
         self.heat.become('plan', 'UPDATE_COMPLETE', tags=())
         found = self.deployer.status('plan')
-        self.assertFalse(found.current)
-        self.assertEqual('', found.deployed_at)
+        assert not found.current
+        assert found.deployed_at == ''
 
 
 class MaskTest(DeployingCase):
@@ -177,17 +171,15 @@ class MaskTest(DeployingCase):
 
     def test_a_status_has_no_secret_in_its_reason(self):
         self.failed(f'node: {self.own} and pw12 are no names; you')
-        self.assertEqual(
-            'node: ****** and ****** are no names; you',
-            self.deployer.status('plan').reason,
+        assert (
+            self.deployer.status('plan').reason
+            == 'node: ****** and ****** are no names; you'
         )
 
     def test_what_was_a_secret_when_it_was_deployed_is_still_one(self):
         self.failed('pw12 is too short')
         self.plans.update('plan', {'base.yaml': fakes.environment(who='you')})
-        self.assertEqual(
-            '****** is too short', self.deployer.status('plan').reason
-        )
+        assert self.deployer.status('plan').reason == '****** is too short'
 
     def test_as_long_as_all_goes_well_nothing_is_read_for_it(self):
         begun = self.deployer.start('plan')
@@ -196,15 +188,15 @@ class MaskTest(DeployingCase):
         )
         asked = len(self.cloud.swift.asked())
         found = self.deployer.poll(begun.stack_id, '')
-        self.assertEqual('', found['reason'])
-        self.assertEqual(asked, len(self.cloud.swift.asked()))
+        assert found['reason'] == ''
+        assert len(self.cloud.swift.asked()) == asked
 
     def test_without_its_plan_nothing_can_be_told(self):
         begun = self.failed('pw12 is too short')
         self.cloud.swift.container('plan').meta.clear()
         found = self.deployer.poll(begun.stack_id, '')
-        self.assertNotIn('pw12', found['reason'])
-        self.assertIn('was deleted', found['reason'])
+        assert 'pw12' not in found['reason']
+        assert 'was deleted' in found['reason']
 
     def test_an_object_store_that_is_away_may_come_back(self):
         begun = self.failed('pw12 is too short')
@@ -216,26 +208,26 @@ class MaskTest(DeployingCase):
     def test_what_no_template_has_may_be_a_secret(self):
         self.change(parameter_defaults={'Forgotten': 'pw34', 'who': 'me-2'})
         self.failed('pw34 me-2')
-        self.assertEqual('****** me-2', self.deployer.status('plan').reason)
+        assert self.deployer.status('plan').reason == '****** me-2'
 
 
 class CancelTest(DeployingCase):
     def test_a_stack_of_somebody_else_goes_on(self):
         self.heat.become('plan', 'UPDATE_IN_PROGRESS', tags=('theirs',))
         exc = self.assertRaises(errors.Refused, self.deployer.cancel, 'plan')
-        self.assertIn('openstack stack cancel --no-rollback plan', str(exc))
-        self.assertNotIn('cancel', self.heat.asked)
+        assert 'openstack stack cancel --no-rollback plan' in str(exc)
+        assert 'cancel' not in self.heat.asked
 
 
 class PreviewTest(DeployingCase):
     def test_of_a_stack_to_be(self):
         found = self.deployer.preview('plan')
-        self.assertEqual(('CREATE', ('node',)), (found.action, found.added))
-        self.assertEqual({}, self.heat.stacks)
+        assert (found.action, found.added) == ('CREATE', ('node',))
+        assert self.heat.stacks == {}
 
     def test_of_an_update(self):
         self.deployer.start('plan')
         self.finish()
         found = self.deployer.preview('plan')
-        self.assertEqual(('UPDATE', ('old',)), (found.action, found.deleted))
-        self.assertEqual('CREATE_COMPLETE', self.heat.stacks['plan'].status)
+        assert (found.action, found.deleted) == ('UPDATE', ('old',))
+        assert self.heat.stacks['plan'].status == 'CREATE_COMPLETE'

@@ -40,32 +40,26 @@ class PlanEnvironmentTest(testtools.TestCase):
 
     def test_every_section_is_read(self):
         found = self.read()
-        self.assertEqual('1.0', found.version)
-        self.assertEqual('A shop', found.description)
-        self.assertEqual(
-            ('base.yaml', 'environments/more.yaml'), found.enabled
-        )
-        self.assertEqual(
-            {'parameter_defaults': {'a': 1}}, found.environments[1].data
-        )
-        self.assertEqual('hunter2', found.passwords['Key'])
-        self.assertEqual({'own_section': [1, 2]}, found.more)
+        assert found.version == '1.0'
+        assert found.description == 'A shop'
+        assert found.enabled == ('base.yaml', 'environments/more.yaml')
+        assert found.environments[1].data == {'parameter_defaults': {'a': 1}}
+        assert found.passwords['Key'] == 'hunter2'
+        assert found.more == {'own_section': [1, 2]}
 
     def test_what_is_written_reads_the_same(self):
         found = self.read()
-        self.assertEqual(
-            found, environments.PlanEnvironment.from_text(found.to_text())
-        )
+        assert environments.PlanEnvironment.from_text(found.to_text()) == found
 
     def test_no_value_is_shown(self):
-        self.assertNotIn('hunter2', repr(self.read()))
-        self.assertNotIn('size', repr(self.read()))
+        assert 'hunter2' not in repr(self.read())
+        assert 'size' not in repr(self.read())
 
     def test_of_one_that_comes_twice_the_last_counts(self):
         found = self.read(
             environments=[{'path': 'a'}, {'path': 'b'}, {'path': './a'}]
         )
-        self.assertEqual(('b', 'a'), found.enabled)
+        assert found.enabled == ('b', 'a')
 
     def test_what_is_no_such_file_is_refused(self):
         for text in (
@@ -85,7 +79,7 @@ class PlanEnvironmentTest(testtools.TestCase):
             error = self.assertRaises(
                 errors.Invalid, environments.PlanEnvironment.from_text, text
             )
-            self.assertNotIn('hunter2', str(error))
+            assert 'hunter2' not in str(error)
 
 
 class LimitTest(testtools.TestCase):
@@ -118,13 +112,13 @@ class PlanTest(testtools.TestCase):
 
     def test_a_hash_tells_contents_apart(self):
         one = self.plan(a='1', b='2').content_hash
-        self.assertEqual(one, self.plan(b='2', a='1').content_hash)
+        assert self.plan(b='2', a='1').content_hash == one
         for other in ({'a': '1'}, {'a': '2', 'b': '1'}, {'a': '1', 'c': '2'}):
-            self.assertNotEqual(one, self.plan(**other).content_hash)
+            assert self.plan(**other).content_hash != one
 
     def test_names_are_those_that_heat_and_stores_take(self):
         for name in ('abc', 'A.b-c_1', 'x' * 180):
-            self.assertEqual(name, plans.check_name(name))
+            assert plans.check_name(name) == name
         for name in (
             'ab',
             'heat-plugins-uploads',

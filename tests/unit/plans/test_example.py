@@ -26,24 +26,20 @@ class ExampleTest(testtools.TestCase):
 
     def test_it_is_complete(self):
         found = self.plans.resolve(self.plan)
-        self.assertEqual((), found.warnings)
-        self.assertLessEqual(
-            {'tiers/web.yaml', 'scripts/greet.sh'}, found.files.keys()
-        )
+        assert found.warnings == ()
+        assert {'tiers/web.yaml', 'scripts/greet.sh'} <= found.files.keys()
         found = self.plans.capabilities(self.plan)
-        self.assertEqual((), found.warnings)
-        self.assertEqual(['Shop'], [topic.title for topic in found.topics])
+        assert found.warnings == ()
+        assert [topic.title for topic in found.topics] == ['Shop']
         passwords = self.plan.environment.passwords
-        self.assertEqual(['WebPassword'], list(passwords))
+        assert list(passwords) == ['WebPassword']
         [role] = self.plans.roles(self.plan)
-        self.assertEqual(('Web', 1), (role.name, role.count))
+        assert (role.name, role.count) == ('Web', 1)
 
     def test_one_of_its_languages_can_be_chosen(self):
         self.assertRaises(errors.Invalid, self.select, french=True)
-        self.assertEqual(
-            ['base', 'english', 'polite'], self.select(polite=True)
-        )
-        self.assertEqual(
-            ['base', 'french'],
-            self.select(french=True, english=False, polite=False),
-        )
+        assert self.select(polite=True) == ['base', 'english', 'polite']
+        assert self.select(french=True, english=False, polite=False) == [
+            'base',
+            'french',
+        ]

@@ -32,9 +32,10 @@ class FollowingTest(testtools.TestCase):
         )
         self.heat.happen('shop', 'b', 'CREATE_IN_PROGRESS')
         found = self.follower().look()
-        self.assertEqual(
-            (1, 'b CREATE_IN_PROGRESS', False),
-            (found.done, found.under_way, found.ended),
+        assert (found.done, found.under_way, found.ended) == (
+            1,
+            'b CREATE_IN_PROGRESS',
+            False,
         )
 
     def test_only_the_present_action_is_counted(self):
@@ -45,33 +46,33 @@ class FollowingTest(testtools.TestCase):
         )
         self.heat.happen('shop', 'b', 'UPDATE_COMPLETE')
         found = self.follower().look()
-        self.assertEqual((1, ()), (found.done, found.failures))
+        assert (found.done, found.failures) == (1, ())
 
     def test_no_event_is_counted_twice_or_lost_between_pages(self):
         self.heat.become('shop', 'UPDATE_IN_PROGRESS')
         for number in range(450):
             self.heat.happen('shop', f'r{number}', 'UPDATE_COMPLETE')
         follower = self.follower()
-        self.assertEqual(450, follower.look().done)
+        assert follower.look().done == 450
         self.heat.happen('shop', 'late', 'UPDATE_COMPLETE')
-        self.assertEqual(451, follower.look().done)
+        assert follower.look().done == 451
 
     def test_failures_have_reasons_without_secrets(self):
         self.heat.become('shop', 'CREATE_FAILED', reason='a: geheim')
         self.heat.happen('shop', 'a', 'CREATE_FAILED', reason='not geheim')
         found = self.follower().look()
-        self.assertEqual('a: ******', found.reason)
-        self.assertEqual(('a CREATE_FAILED: not ******',), found.failures)
-        self.assertEqual((True, False), (found.ended, found.success))
+        assert found.reason == 'a: ******'
+        assert found.failures == ('a CREATE_FAILED: not ******',)
+        assert (found.ended, found.success) == (True, False)
 
     def test_the_end(self):
         gone = self.follower().look()
-        self.assertEqual((True, False), (gone.ended, gone.success))
-        self.assertIn('deleted', gone.reason)
+        assert (gone.ended, gone.success) == (True, False)
+        assert 'deleted' in gone.reason
         # An accepted action may not have begun.
         self.heat.become('shop', 'INIT_COMPLETE')
-        self.assertFalse(self.follower().look().ended)
+        assert not self.follower().look().ended
         self.heat.become('shop', 'CREATE_COMPLETE')
         before = self.heat.stacks['shop'].changed_at
-        self.assertFalse(self.follower(before=before).look().ended)
-        self.assertTrue(self.follower().look().success)
+        assert not self.follower(before=before).look().ended
+        assert self.follower().look().success

@@ -23,23 +23,25 @@ class NamesTest(testtools.TestCase):
         self.names = plan_claims.Names(self.store, pools.Pool(wait=0))
 
     def test_a_name_is_taken_once(self):
-        self.assertIsNone(self.names.get('a'))
-        self.assertTrue(self.names.create(record('a', x=1)))
-        self.assertFalse(self.names.create(record('a', x=2)))
-        self.assertEqual(record('a', x=1), self.names.get('a'))
+        assert self.names.get('a') is None
+        assert self.names.create(record('a', x=1))
+        assert not self.names.create(record('a', x=2))
+        assert self.names.get('a') == record('a', x=1)
 
     def test_a_name_is_given_back_once(self):
         self.names.create(record('a'))
-        self.assertTrue(self.names.delete('a'))
-        self.assertFalse(self.names.delete('a'))
+        assert self.names.delete('a')
+        assert not self.names.delete('a')
 
     def test_all_are_found(self):
-        self.assertEqual([], self.names.find())
+        assert self.names.find() == []
         for name in ('b', 'plan-lock:a', 'a'):
             self.names.create(record(name))
-        self.assertEqual(
-            ['a', 'b', 'plan-lock:a'], [one.name for one in self.names.find()]
-        )
+        assert [one.name for one in self.names.find()] == [
+            'a',
+            'b',
+            'plan-lock:a',
+        ]
 
     def test_what_is_no_record_is_told(self):
         self.names.create(record('a'))
@@ -47,7 +49,7 @@ class NamesTest(testtools.TestCase):
             container = f'{plan_claims.CONTAINER}-project-1'
             self.store.put_object(container, 'a', body)
             error = self.assertRaises(errors.ServiceError, self.names.get, 'a')
-            self.assertIn('delete it', str(error))
+            assert 'delete it' in str(error)
 
     def test_on_ceph_a_plan_that_is_there_keeps_its_record(self):
         store = fake_swift.ceph().store()
@@ -56,7 +58,7 @@ class NamesTest(testtools.TestCase):
         plans.create('plan', fakes.content())
         before = names.get('plan')
         self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
-        self.assertEqual(before, names.get('plan'))
+        assert names.get('plan') == before
 
     def test_on_ceph_a_lock_keeps_others_out(self):
         store = fake_swift.ceph().store()

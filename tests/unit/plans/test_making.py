@@ -44,14 +44,14 @@ class CreateTest(testtools.TestCase):
         seen = []
         plan = self.create(progress=lambda *done: seen.append(done))
         files = len(fakes.content()) - 1
-        self.assertEqual([(n + 1, files) for n in range(files)], seen)
-        self.assertEqual('plan-environment.yaml', self.cloud.uploads()[-1])
-        self.assertEqual('plan', plan.container)
-        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
-        self.assertEqual(set(fakes.content()), set(plan.entries))
-        self.assertEqual('plan', plan.environment.name)
-        self.assertEqual('A test', plan.environment.description)
-        self.assertEqual(('base.yaml',), plan.environment.enabled)
+        assert seen == [(n + 1, files) for n in range(files)]
+        assert self.cloud.uploads()[-1] == 'plan-environment.yaml'
+        assert plan.container == 'plan'
+        assert set(self.cloud.objects()) == set(fakes.content())
+        assert set(plan.entries) == set(fakes.content())
+        assert plan.environment.name == 'plan'
+        assert plan.environment.description == 'A test'
+        assert plan.environment.enabled == ('base.yaml',)
 
     def test_who_has_the_name_wins_though_another_makes_the_container(self):
         pool = pools.Pool(wait=0)
@@ -67,22 +67,22 @@ class CreateTest(testtools.TestCase):
                 container.make(plans.Mark(state=plans.PlanState.CREATING))
 
         self.cloud.swift.before = before
-        self.assertEqual('plan', self.create().name)
-        self.assertEqual(2, asked.count('HEAD'))
+        assert self.create().name == 'plan'
+        assert asked.count('HEAD') == 2
 
     def test_what_is_given_goes_over_what_the_files_say(self):
         plan = self.create(template='nodes/node.yaml', description='Mine')
-        self.assertEqual('nodes/node.yaml', plan.environment.template)
-        self.assertEqual('Mine', plan.environment.description)
-        self.assertEqual('Mine', self.plans.summaries()[0].description)
+        assert plan.environment.template == 'nodes/node.yaml'
+        assert plan.environment.description == 'Mine'
+        assert self.plans.summaries()[0].description == 'Mine'
         # Without its environment a root template is needed.
         files = fakes.content(**{'plan-environment.yaml': None})
         error = self.assertRaises(
             errors.Invalid, self.plans.create, 'other', files
         )
-        self.assertIn('root template', str(error))
+        assert 'root template' in str(error)
         plan = self.plans.create('other', files, template='root.yaml')
-        self.assertEqual((), plan.environment.environments)
+        assert plan.environment.environments == ()
 
     def test_a_plan_without_its_root_template_or_environment_is_refused(self):
         for path in ('root.yaml', 'base.yaml'):
@@ -92,9 +92,9 @@ class CreateTest(testtools.TestCase):
                 'plan',
                 fakes.content(**{path: None}),
             )
-            self.assertIn(path, str(error))
+            assert path in str(error)
         self.assertRaises(errors.Invalid, self.create, '1abc')
-        self.assertEqual([], self.cloud.swift.asked())
+        assert self.cloud.swift.asked() == []
 
     def test_of_two_at_once_one_wins_and_the_other_is_told(self):
         told = []
@@ -112,13 +112,13 @@ class CreateTest(testtools.TestCase):
 
         self.cloud.swift.before = overtake
         self.create()
-        self.assertIn('is being created since 2027-', told[0])
-        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+        assert 'is being created since 2027-' in told[0]
+        assert set(self.cloud.objects()) == set(fakes.content())
 
     def test_a_plan_is_not_made_twice(self):
         self.create()
         error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('Plan plan exists already', str(error))
+        assert 'Plan plan exists already' in str(error)
         self.assertRaises(errors.Exists, self.create, resume=True)
 
     def test_a_container_of_somebody_else_is_left_alone(self):
@@ -126,18 +126,18 @@ class CreateTest(testtools.TestCase):
         store.put_container('plan', {})
         store.put_object('plan', 'theirs', b'1')
         error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('is not a plan', str(error))
-        self.assertEqual({'theirs': b'1'}, self.cloud.objects())
-        self.assertEqual({}, self.cloud.registry.records)
+        assert 'is not a plan' in str(error)
+        assert self.cloud.objects() == {'theirs': b'1'}
+        assert self.cloud.registry.records == {}
 
     def test_an_environment_of_somebody_else_is_left_alone(self):
         theirs = self.cloud.registry.records['plan'] = plan_claims.Record(
             name='plan', description='', values={'x': 1}
         )
         error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('not a plan', str(error))
-        self.assertEqual({'plan': theirs}, self.cloud.registry.records)
-        self.assertIsNone(self.cloud.objects())
+        assert 'not a plan' in str(error)
+        assert self.cloud.registry.records == {'plan': theirs}
+        assert self.cloud.objects() is None
 
     def test_what_fails_is_undone(self):
         self.cloud.swift.fail(times=4, status=403, method='PUT')
@@ -145,8 +145,8 @@ class CreateTest(testtools.TestCase):
         self.cloud.swift.heal()
         self.cloud.swift.before = self._after(3)
         self.assertRaises(ZeroDivisionError, self.create)
-        self.assertIsNone(self.cloud.objects())
-        self.assertEqual({}, self.cloud.registry.records)
+        assert self.cloud.objects() is None
+        assert self.cloud.registry.records == {}
         self.cloud.swift.before = lambda request: None
         self.create()
 
@@ -154,35 +154,33 @@ class CreateTest(testtools.TestCase):
         self.cloud.registry.failing['delete'] = errors.Unavailable('gone')
         self.cloud.swift.before = self._after(1)
         error = self.assertRaises(ZeroDivisionError, self.create)
-        self.assertIn('Cannot undo the incomplete', error.__notes__[0])
+        assert 'Cannot undo the incomplete' in error.__notes__[0]
 
     def test_a_name_is_ours_if_mistral_breaks_off_after_taking_it(self):
         self.cloud.registry.failing['create'] = errors.Unavailable('cut')
         claims = plan_claims.Claims(self.cloud.registry)
-        self.assertIsNotNone(claims.take('plan', ''))
+        assert claims.take('plan', '') is not None
         self.assertRaises(errors.Unavailable, claims.take, 'plan', '')
 
     def test_what_broke_off_is_told_and_can_be_resumed(self):
         self.leave_half()
         self.assertRaises(errors.PlanUnfinished, self.plans.load, 'plan')
         error = self.assertRaises(errors.PlanUnfinished, self.create)
-        self.assertIn('resume', str(error))
+        assert 'resume' in str(error)
         there = set(self.cloud.objects())
-        self.assertEqual(2, len(there))
+        assert len(there) == 2
         sent = len(self.cloud.uploads())
         self.create(resume=True)
-        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+        assert set(self.cloud.objects()) == set(fakes.content())
         again = self.cloud.uploads()[sent:]
-        self.assertEqual(set(), there & set(again))
+        assert there & set(again) == set()
 
     def test_what_is_resumed_with_other_files_has_only_those(self):
         self.leave_half()
         self.plans.create(
             'plan', {'a.yaml': b'{}'}, template='a.yaml', resume=True
         )
-        self.assertEqual(
-            {'a.yaml', 'plan-environment.yaml'}, set(self.cloud.objects())
-        )
+        assert set(self.cloud.objects()) == {'a.yaml', 'plan-environment.yaml'}
 
     def test_who_was_taken_over_does_not_finish_nor_undo(self):
         store = self.cloud.swift.store()
@@ -196,10 +194,10 @@ class CreateTest(testtools.TestCase):
 
         self.cloud.swift.before = overtake
         error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('resumed the creation', str(error))
-        self.assertEqual(
-            'ready',
-            store.head_container('plan')['x-container-meta-heat-plugins-plan'],
+        assert 'resumed the creation' in str(error)
+        assert (
+            store.head_container('plan')['x-container-meta-heat-plugins-plan']
+            == 'ready'
         )
         self.plans.load('plan')
 
@@ -218,11 +216,9 @@ class CreateTest(testtools.TestCase):
 
         self.cloud.registry.before = overtake
         error = self.assertRaises(errors.Exists, self.create, resume=True)
-        self.assertIn('Another caller', str(error))
-        self.assertEqual(['a.yaml'], told)
-        self.assertEqual(
-            'a.yaml', self.plans.load('plan').environment.template
-        )
+        assert 'Another caller' in str(error)
+        assert told == ['a.yaml']
+        assert self.plans.load('plan').environment.template == 'a.yaml'
 
     def test_who_takes_over_does_so_before_or_after_the_undoing(self):
         told = []
@@ -248,9 +244,9 @@ class CreateTest(testtools.TestCase):
         self.cloud.swift.bulk_delete = 0
         self.cloud.swift.before = fail
         self.assertRaises(ZeroDivisionError, self.create)
-        self.assertEqual(1, len(told))
-        self.assertIsNone(self.cloud.objects())
-        self.assertEqual({}, self.cloud.registry.records)
+        assert len(told) == 1
+        assert self.cloud.objects() is None
+        assert self.cloud.registry.records == {}
 
     def test_a_plan_is_a_copy_of_another_container(self):
         store = self.cloud.swift.store()
@@ -259,6 +255,6 @@ class CreateTest(testtools.TestCase):
             store.put_object('theirs', path, data)
         core = plan_operations.PlanOperations(self.plans)
         core.create('plan', 'theirs')
-        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+        assert set(self.cloud.objects()) == set(fakes.content())
         self.assertRaises(errors.NotFound, self.plans.load, 'theirs')
         self.assertRaises(errors.NotFound, core.create, 'other', 'nope')

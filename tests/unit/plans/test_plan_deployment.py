@@ -63,29 +63,23 @@ class DeploymentTest(fakes.PlanCase):
 
     def test_it_goes_through_all_phases_in_their_order(self):
         step = self.run_to_the_end()
-        self.assertTrue(step['success'])
-        self.assertEqual(
-            [
-                (
-                    'workflow',
-                    'validations.run',
-                    {'plan': 'plan', 'groups': ['prep']},
-                ),
-                ('workflow', 'shop.configure', {'region': 'north'}),
-                ('action', 'std.noop', {}),
-            ],
-            self.called,
-        )
-        self.assertEqual(
-            {
-                'status': 'CREATE_COMPLETE',
-                'reason': '',
-                'success': True,
-                'next_look': 0,
-            },
-            step['state']['stack'],
-        )
-        self.assertEqual(1, self.heat.asked.count('create'))
+        assert step['success']
+        assert self.called == [
+            (
+                'workflow',
+                'validations.run',
+                {'plan': 'plan', 'groups': ['prep']},
+            ),
+            ('workflow', 'shop.configure', {'region': 'north'}),
+            ('action', 'std.noop', {}),
+        ]
+        assert step['state']['stack'] == {
+            'status': 'CREATE_COMPLETE',
+            'reason': '',
+            'success': True,
+            'next_look': 0,
+        }
+        assert self.heat.asked.count('create') == 1
 
     def test_each_step_can_be_repeated(self):
         self.repeats = 3
@@ -100,12 +94,10 @@ class DeploymentTest(fakes.PlanCase):
             self.finish()
             asked = self.heat.asked.count('replace')
             again = self.step(first['state'])
-            self.assertEqual(begun['state'], again['state'])
-            self.assertEqual(action, again['state']['started']['action'])
-            self.assertEqual(asked, self.heat.asked.count('replace'))
-            self.assertTrue(
-                self.step(again['state'])['state']['stack']['success']
-            )
+            assert again['state'] == begun['state']
+            assert again['state']['started']['action'] == action
+            assert self.heat.asked.count('replace') == asked
+            assert self.step(again['state'])['state']['stack']['success']
 
     def test_a_start_that_is_repeated_after_a_failure_fails(self):
         first = self.step(self.step()['state'], {'success': True})
@@ -113,11 +105,11 @@ class DeploymentTest(fakes.PlanCase):
         self.ends_with = 'FAILED'
         self.finish()
         again = self.step(self.step(first['state'])['state'])
-        self.assertEqual(False, again['success'])
+        assert not again['success']
         # Another deployment of the same plan mends it.
         self.ends_with = 'COMPLETE'
-        self.assertTrue(self.run_to_the_end()['success'])
-        self.assertEqual(1, self.heat.asked.count('replace'))
+        assert self.run_to_the_end()['success']
+        assert self.heat.asked.count('replace') == 1
 
     def test_a_start_that_is_repeated_before_heat_begins_is_one(self):
         first = self.step(self.step()['state'], {'success': True})
@@ -125,9 +117,9 @@ class DeploymentTest(fakes.PlanCase):
         self.heat.become('plan', 'INIT_COMPLETE')
         for state in (first['state'], self.late()):
             begun = self.step(state)
-            self.assertEqual(0, self.heat.asked.count('replace'))
+            assert self.heat.asked.count('replace') == 0
             followed = self.step(begun['state'])
-            self.assertIsNone(followed['success'])
+            assert followed['success'] is None
 
     def late(self):
         """Return the state of another deployment before its start."""
@@ -139,25 +131,26 @@ class DeploymentTest(fakes.PlanCase):
         late = self.late()
         self.finish()
         state = self.step(late)['state']
-        self.assertEqual(0, self.heat.asked.count('replace'))
-        self.assertTrue(self.step(state)['state']['stack']['success'])
+        assert self.heat.asked.count('replace') == 0
+        assert self.step(state)['state']['stack']['success']
 
     def test_validations_that_fail_refuse_it(self):
         self.outcomes['validations.run'] = {'success': False, 'reason': 'ram'}
         exc = self.assertRaises(errors.Refused, self.run_to_the_end)
-        self.assertEqual(
-            'Validations that the plan requires have not passed: ram', str(exc)
+        assert (
+            str(exc)
+            == 'Validations that the plan requires have not passed: ram'
         )
-        self.assertNotIn('create', self.heat.asked)
+        assert 'create' not in self.heat.asked
 
     def test_a_stack_that_fails_is_the_end(self):
         self.ends_with = 'FAILED'
         step = self.run_to_the_end()
-        self.assertEqual(
-            (False, 'CREATE_FAILED: so it is'),
-            (step['success'], step['reason']),
+        assert (step['success'], step['reason']) == (
+            False,
+            'CREATE_FAILED: so it is',
         )
-        self.assertEqual(1, len(self.called))
+        assert len(self.called) == 1
 
     def test_a_call_that_fails_is_the_last(self):
         for outcome, reason in (
@@ -170,16 +163,14 @@ class DeploymentTest(fakes.PlanCase):
             self.outcomes['shop.configure'] = outcome
             self.called.clear()
             step = self.run_to_the_end()
-            self.assertEqual(
-                (False, reason), (step['success'], step['reason'])
-            )
-            self.assertEqual(2, len(self.called))
+            assert (step['success'], step['reason']) == (False, reason)
+            assert len(self.called) == 2
 
     def test_the_next_poll_is_later_the_longer_it_takes(self):
         self.outcomes['validations.run'] = {'success': True}
         step = self.step(self.step()['state'], {'success': True})
         step = self.step(step['state'])
-        self.assertEqual(2, step['next_look'])
+        assert step['next_look'] == 2
         self.cloud.now += 10**6
         step = self.step(step['state'])
-        self.assertEqual(60, step['next_look'])
+        assert step['next_look'] == 60

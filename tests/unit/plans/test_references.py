@@ -52,17 +52,14 @@ class ResolveTest(testtools.TestCase):
             's/run.sh': '#!/bin/sh\n',
         }
         found = self.resolve()
-        self.assertEqual(
-            {'n/one.yaml', 'n/two.yaml', 's/run.sh'}, set(found.files)
-        )
-        self.assertIn('type: n/one.yaml', found.template)
+        assert set(found.files) == {'n/one.yaml', 'n/two.yaml', 's/run.sh'}
+        assert 'type: n/one.yaml' in found.template
         one = yaml.safe_load(found.files['n/one.yaml'])
-        self.assertEqual('n/two.yaml', one['resources']['b']['type'])
-        self.assertEqual(
-            {'get_file': 's/run.sh'},
-            one['resources']['c']['properties']['config'],
-        )
-        self.assertEqual((), found.warnings)
+        assert one['resources']['b']['type'] == 'n/two.yaml'
+        assert one['resources']['c']['properties']['config'] == {
+            'get_file': 's/run.sh'
+        }
+        assert found.warnings == ()
 
     def test_all_else_of_a_file_means_the_same(self):
         text = (
@@ -83,16 +80,15 @@ class ResolveTest(testtools.TestCase):
         }
         self.plan = environments.PlanEnvironment(template='a/root.yaml')
         found = self.resolve()
-        self.assertEqual({'x/é.yaml', 'x/c'}, set(found.files))
-        self.assertEqual(
-            yaml_reading.load(text.format('x/é.yaml', 'x/c')),
-            yaml_reading.load(found.template),
+        assert set(found.files) == {'x/é.yaml', 'x/c'}
+        assert yaml_reading.load(found.template) == yaml_reading.load(
+            text.format('x/é.yaml', 'x/c')
         )
 
     def test_a_file_whose_references_need_no_change_stays_as_it_is(self):
         text = f'# a comment\n{ROOT}x: {{type:   a.yaml}}  # odd\n'
         self.files |= {'root.yaml': text, 'a.yaml': ROOT}
-        self.assertEqual(text, self.resolve().template)
+        assert self.resolve().template == text
 
     def test_registries_lead_to_templates(self):
         self.files |= {
@@ -113,16 +109,14 @@ class ResolveTest(testtools.TestCase):
             'e/three.yaml': ROOT,
         }
         found = self.resolve('e/env.yaml')
-        self.assertEqual({*self.files} - {'root.yaml'}, set(found.files))
-        self.assertEqual(('e/env.yaml',), found.environments)
+        assert set(found.files) == {*self.files} - {'root.yaml'}
+        assert found.environments == ('e/env.yaml',)
         registry = yaml.safe_load(found.files['e/env.yaml'])[
             'resource_registry'
         ]
-        self.assertEqual('n/one.yaml', registry['OS::Own::A'])
-        self.assertEqual('e/two.yaml', registry['OS::Own::*'])
-        self.assertEqual(
-            'pre-create', registry['resources']['server']['hooks']
-        )
+        assert registry['OS::Own::A'] == 'n/one.yaml'
+        assert registry['OS::Own::*'] == 'e/two.yaml'
+        assert registry['resources']['server']['hooks'] == 'pre-create'
 
     def test_a_template_that_is_a_file_of_another_is_walked_too(self):
         self.files |= {
@@ -131,8 +125,8 @@ class ResolveTest(testtools.TestCase):
             'n/script': 'x: {get_file: nope}',
         }
         found = self.resolve()
-        self.assertEqual({'n/stack', 'n/script'}, set(found.files))
-        self.assertEqual('x: {get_file: nope}', found.files['n/script'])
+        assert set(found.files) == {'n/stack', 'n/script'}
+        assert found.files['n/script'] == 'x: {get_file: nope}'
 
     def test_each_file_is_fetched_once(self):
         self.files |= {
@@ -141,10 +135,10 @@ class ResolveTest(testtools.TestCase):
             'env.yaml': 'resource_registry: {OS::A::B: a.yaml}',
         }
         found = self.resolve('env.yaml')
-        self.assertEqual(sorted(self.files), sorted(self.asked))
-        self.assertNotIn('other.yaml', found.files)
+        assert sorted(self.asked) == sorted(self.files)
+        assert 'other.yaml' not in found.files
         # It is not only the root, but also what another one refers to.
-        self.assertEqual(found.template, found.files['root.yaml'])
+        assert found.files['root.yaml'] == found.template
 
     def test_a_reference_out_of_the_plan_is_refused(self):
         for path in (
@@ -163,30 +157,26 @@ class ResolveTest(testtools.TestCase):
                 error = self.assertRaises(
                     errors.Invalid, self.resolve, 'env.yaml'
                 )
-                self.assertIn(
+                assert (
                     f'{by} refers to {path!r}, which is no path within the '
                     'plan. Put the file into the plan, and give its path '
-                    f'relative to {by}',
-                    str(error),
-                )
+                    f'relative to {by}'
+                ) in str(error)
 
     def test_missing_files(self):
         self.files |= {
             'root.yaml': f'{ROOT}x: {{get_file: n/nope}}',
             'env.yaml': 'resource_registry: {OS::A::B: lost.yaml}',
         }
-        self.assertEqual(
-            {
-                'env.yaml refers to lost.yaml, which the plan does not have',
-                'root.yaml refers to n/nope, which the plan does not have',
-            },
-            {*self.resolve('env.yaml').warnings},
-        )
+        assert {*self.resolve('env.yaml').warnings} == {
+            'env.yaml refers to lost.yaml, which the plan does not have',
+            'root.yaml refers to n/nope, which the plan does not have',
+        }
         # The root template and environments are necessary.
         for path in ('env.yaml', 'root.yaml'):
             del self.files[path]
             error = self.assertRaises(errors.Invalid, self.resolve, 'env.yaml')
-            self.assertIn(path, str(error))
+            assert path in str(error)
 
     def test_binary_files(self):
         def resolve(**files):
@@ -197,12 +187,12 @@ class ResolveTest(testtools.TestCase):
 
         root = f'{ROOT}x: {{get_file: image.yaml}}'.encode()
         found = resolve(root=root, image=b'\xff\xd8')
-        self.assertEqual('/9g=\n', found.files['image.yaml'])
+        assert found.files['image.yaml'] == '/9g=\n'
         root = f'{ROOT}x: {{type: n.yaml}}'.encode()
         error = self.assertRaises(
             errors.Invalid, resolve, root=root, n=b'\xff\xd8'
         )
-        self.assertIn('n.yaml is not in UTF-8', str(error))
+        assert 'n.yaml is not in UTF-8' in str(error)
 
     def test_what_is_set_goes_over_files_and_those_over_passwords(self):
         self.files['env.yaml'] = 'parameter_defaults: {a: 1}'
@@ -222,19 +212,16 @@ class ResolveTest(testtools.TestCase):
         content = [
             yaml.safe_load(found.files[key]) for key in found.environments
         ]
-        self.assertEqual(
-            [
-                {'parameter_defaults': {'p': 'hunter2'}},
-                {'parameter_defaults': {'a': 1}},
-                {'parameter_defaults': {'b': 2}},
-                {
-                    'parameter_defaults': {'d': 1, 'e': 2},
-                    'resource_registry': {'OS::A::B': 'n/own.yaml'},
-                },
-            ],
-            content,
-        )
-        self.assertIn('n/own.yaml', found.files)
+        assert content == [
+            {'parameter_defaults': {'p': 'hunter2'}},
+            {'parameter_defaults': {'a': 1}},
+            {'parameter_defaults': {'b': 2}},
+            {
+                'parameter_defaults': {'d': 1, 'e': 2},
+                'resource_registry': {'OS::A::B': 'n/own.yaml'},
+            },
+        ]
+        assert 'n/own.yaml' in found.files
 
     def test_what_is_too_large_for_heat_loses_comments_and_layout(self):
         text = (
@@ -259,11 +246,11 @@ class ResolveTest(testtools.TestCase):
             'env.yaml': 'parameter_defaults: {a: 2020-01-01}  # x\n',
         }
         found = self.resolve('env.yaml')
-        self.assertEqual(script, found.files['run.sh'])
+        assert found.files['run.sh'] == script
         expected = texts.load(text, '')
-        self.assertEqual(expected, texts.load(found.template, ''))
+        assert texts.load(found.template, '') == expected
         expected = texts.load(text.replace('n/one', 'n/two'), '')
         one = found.files['n/one.yaml']
-        self.assertEqual(expected, texts.load(one, ''))
-        self.assertLess(len(one), 1000)
-        self.assertNotIn('#', found.files['env.yaml'])
+        assert texts.load(one, '') == expected
+        assert len(one) < 1000
+        assert '#' not in found.files['env.yaml']

@@ -32,7 +32,7 @@ class RenderCase(testtools.TestCase):
             **{path: text.encode() for path, text in files.items()},
         }
         found = rendering.render(content)
-        self.assertEqual(content, {path: found[path] for path in content})
+        assert {path: found[path] for path in content} == content
         return {
             path: data.decode()
             for path, data in found.items()
@@ -44,7 +44,7 @@ class RenderCase(testtools.TestCase):
             errors.Invalid, self.render, **{'x.j2.yaml': text}
         )
         for word in ('x.j2.yaml', *words):
-            self.assertIn(word, str(error))
+            assert word in str(error)
 
 
 class RenderTest(RenderCase):
@@ -97,7 +97,7 @@ class RenderTest(RenderCase):
             ),
             ({'x.yaml': '{{ 1 }}'}, {}),
         ):
-            self.assertEqual(made, self.render(**files))
+            assert self.render(**files) == made
 
     def test_nothing_else_is_included(self):
         for path in ('/etc/passwd', '../../../etc/passwd', 'nope'):
@@ -113,9 +113,7 @@ class RenderTest(RenderCase):
             "{{ '{0.__class__}'.format(roles) }}",
             '{{ roles.__class__ }}',
         ):
-            self.assertEqual(
-                {'x.yaml': ''}, self.render(**{'x.j2.yaml': text})
-            )
+            assert self.render(**{'x.j2.yaml': text}) == {'x.yaml': ''}
 
     def test_nothing_grows_out_of_proportion(self):
         for text in (
@@ -124,10 +122,9 @@ class RenderTest(RenderCase):
             '{% for i in range(99999) %}{{ "x" * 99 }}{% endfor %}',
         ):
             self.refused(text)
-        self.assertEqual(
-            {'x.yaml': 'aaa 6'},
-            self.render(**{'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}),
-        )
+        assert self.render(**{'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}) == {
+            'x.yaml': 'aaa 6'
+        }
 
     def test_a_role_s_name_leads_nowhere_else(self):
         for name in ('../../x', '.heat-plugins/x'):
@@ -140,12 +137,12 @@ class RenderTest(RenderCase):
                     'roles_data.yaml': f'[{{name: {name}}}]'.encode(),
                 },
             )
-            self.assertIn('x', str(error))
+            assert 'x' in str(error)
 
     def test_one_template_changes_nothing_for_another(self):
         text = "{% if roles.append('x') %}{% endif %}{{ roles|length }}"
         found = self.render(**{'a.j2.yaml': text, 'b.j2.yaml': text})
-        self.assertEqual({'a.yaml': '3', 'b.yaml': '3'}, found)
+        assert found == {'a.yaml': '3', 'b.yaml': '3'}
 
     def test_what_cannot_be_rendered_is_told(self):
         self.refused('{% if %}', 'line 1', 'TemplateSyntaxError')
@@ -164,7 +161,7 @@ class RenderTest(RenderCase):
                     rendering.render,
                     {path: text.encode(), 'x.j2.yaml': b''},
                 )
-                self.assertIn(path, str(error))
+                assert path in str(error)
 
     def test_a_name_that_yaml_takes_for_a_switch_is_told(self):
         for path in ('network_data.yaml', 'roles_data.yaml'):
@@ -172,7 +169,7 @@ class RenderTest(RenderCase):
             files = {path: text, 'x.j2.yaml': b''}
             error = self.assertRaises(errors.Invalid, rendering.render, files)
             for said in (f'Entry 2 of {path}', 'has False', 'in quotes'):
-                self.assertIn(said, str(error))
+                assert said in str(error)
 
 
 class ProcessTest(RenderCase):
@@ -194,7 +191,7 @@ class ProcessTest(RenderCase):
             '{% endfor %}{% endfor %}'
         )
         for text in (loops, '{{ 2 ** (10 ** 9) % 3 ** (10 ** 7) }}'):
-            self.assertIn('1 seconds', self.stopped(text, seconds=1))
+            assert '1 seconds' in self.stopped(text, seconds=1)
 
     def test_what_needs_too_much_memory_is_stopped(self):
         for text in (
@@ -206,15 +203,15 @@ class ProcessTest(RenderCase):
             "{% if all.append('x' * 99999 ~ a) %}{% endif %}{% endfor %}",
         ):
             said = self.stopped(text, memory=256 * 1024 * 1024)
-            self.assertIn('256 MiB', said)
+            assert '256 MiB' in said
 
     def test_how_it_died_is_told_where_that_is_all_that_is_known(self):
         self.patch(jinja, '__name__', 'no.such.module')
-        self.assertIn('ended with code 1', self.stopped('x'))
+        assert 'ended with code 1' in self.stopped('x')
 
     def test_what_is_too_large_in_all_is_refused(self):
         text = "{{ 'x' * 9999 }}"
-        self.assertIn('9000 bytes', self.stopped(text, output=9000))
+        assert '9000 bytes' in self.stopped(text, output=9000)
 
     def test_it_knows_nothing_of_the_process_that_asked_for_it(self):
         environ = {**os.environ, 'OS_PASSWORD': 'geheim'}
@@ -228,4 +225,4 @@ class ProcessTest(RenderCase):
         self.patch(subprocess, 'Popen', begun)
         with mock.patch.dict(os.environ, environ):
             self.render(**{'x.j2.yaml': 'x'})
-        self.assertEqual([{'PYTHONPATH'}], [set(env) for env in seen])
+        assert [set(env) for env in seen] == [{'PYTHONPATH'}]

@@ -47,14 +47,14 @@ class NamesTest(testtools.TestCase):
             b={'Root': {}, 'Who': {'hidden': 'false'}},
             passwords={'Own': None},
         )
-        self.assertEqual({'Root', 'Own'}, found.secret)
-        self.assertEqual({'Root', 'Password', 'Who', 'Own'}, found.known)
+        assert found.secret == {'Root', 'Own'}
+        assert found.known == {'Root', 'Password', 'Who', 'Own'}
 
     def test_the_whole_value_of_a_secret_is_secret(self):
         found = names(a={'Keys': {'hidden': True}, 'Extra': {}})
         values = {'Extra': {'a': 'visible'}, 'Keys': {'a': ['heimlich']}}
-        self.assertEqual({'heimlich'}, set(found.texts(values)))
-        self.assertEqual({'Extra': {'a': 'visible'}}, found.without(values))
+        assert set(found.texts(values)) == {'heimlich'}
+        assert found.without(values) == {'Extra': {'a': 'visible'}}
 
 
 class FieldTest(fakes.PlanCase):
@@ -93,18 +93,18 @@ parameters:
         )
 
     def assert_shows(self, found, *parts):
-        self.assertNotIn('geheim', str(found))
+        assert 'geheim' not in str(found)
         for part in ('visible', *parts):
-            self.assertIn(part, str(found))
+            assert part in str(found)
 
     def test_a_list_of_parameters(self):
         root = settings.show(self.plans, self.plans.load('plan')).root
         found = parameters.effective(root)
         self.assert_shows(dataclasses.asdict(root))
         hidden = {name for name in found if found[name][0].hidden}
-        self.assertEqual({'PcsdPassword', 'MysqlRoot'}, hidden)
-        self.assertEqual({'a': 1}, found['Extra'][0].value)
-        self.assertEqual(masking.MASK, found['PcsdPassword'][0].default)
+        assert hidden == {'PcsdPassword', 'MysqlRoot'}
+        assert found['Extra'][0].value == {'a': 1}
+        assert found['PcsdPassword'][0].default == masking.MASK
 
     def test_an_export(self):
         file = io.BytesIO()
@@ -112,10 +112,7 @@ parameters:
         file.seek(0)
         text = tarballs.read(file)['plan-environment.yaml'].decode()
         self.assert_shows(text, 'a: 1')
-        self.assertEqual(
-            ('Gone', 'MysqlRoot', 'PcsdPassword', 'a'),
-            left_out.values,
-        )
+        assert left_out.values == ('Gone', 'MysqlRoot', 'PcsdPassword', 'a')
 
     def test_a_difference(self):
         content = self.plans.resolve(self.plans.load('plan'))

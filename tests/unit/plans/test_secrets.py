@@ -27,14 +27,14 @@ def plan(**sections):
 
 class WantedTest(testtools.TestCase):
     def test_a_hidden_text_without_a_default_needs_one(self):
-        self.assertEqual(('Key',), wanted())
-        self.assertEqual((), wanted(hidden='false'))
-        self.assertEqual((), wanted(type='json'))
-        self.assertEqual((), wanted(default="''"))
+        assert wanted() == ('Key',)
+        assert wanted(hidden='false') == ()
+        assert wanted(type='json') == ()
+        assert wanted(default="''") == ()
 
     def test_one_with_constraints_is_left_to_the_user(self):
         for constraints in ('[{length: {max: 16}}]', '[1]', '{a: b}'):
-            self.assertEqual((), wanted(constraints=constraints))
+            assert wanted(constraints=constraints) == ()
 
 
 class FillTest(testtools.TestCase):
@@ -48,17 +48,17 @@ class FillTest(testtools.TestCase):
 
     def test_a_password_is_long_and_plain_and_no_two_are_the_same(self):
         found = self.made('B', passwords={'A': None})
-        self.assertEqual({'A', 'B'}, set(found))
+        assert set(found) == {'A', 'B'}
         for value in found.values():
-            self.assertTrue(re.fullmatch('[A-Za-z0-9]{32}', value))
-        self.assertNotEqual(found['A'], found['B'])
+            assert re.fullmatch('[A-Za-z0-9]{32}', value)
+        assert found['B'] != found['A']
 
     def test_a_value_stays_and_a_set_parameter_needs_none(self):
         given = {'A': 'mine', 'B': ''}
         found = self.made(
             'A', 'B', 'C', passwords=given, parameter_defaults={'C': 'mine'}
         )
-        self.assertEqual({**given, 'C': None}, found)
+        assert found == {**given, 'C': None}
 
 
 class RolesTest(testtools.TestCase):
@@ -74,12 +74,12 @@ class RolesTest(testtools.TestCase):
             '  ServicesDefault: [OS::A::B]\n'
             '  ImageDefault: img\n'
         )
-        self.assertEqual('Serves pages', role.description)
-        self.assertEqual(3, role.count)
-        self.assertEqual(('front',), role.tags)
-        self.assertEqual(('Public',), role.networks)
-        self.assertEqual(('OS::A::B',), role.services)
-        self.assertEqual('img', role.data['ImageDefault'])
+        assert role.description == 'Serves pages'
+        assert role.count == 3
+        assert role.tags == ('front',)
+        assert role.networks == ('Public',)
+        assert role.services == ('OS::A::B',)
+        assert role.data['ImageDefault'] == 'img'
 
     def test_what_is_no_list_of_roles_is_refused(self):
         for text in (
@@ -109,8 +109,9 @@ class RolesTest(testtools.TestCase):
             '  D: {type: OS::Heat::Value}\n',
             'root.yaml',
         )
-        self.assertEqual(
-            [('A', 2), ('B', None), ('C', 5)],
-            [(role.name, role.count) for role in found],
-        )
-        self.assertEqual('Some', found[0].description)
+        assert [(role.name, role.count) for role in found] == [
+            ('A', 2),
+            ('B', None),
+            ('C', 5),
+        ]
+        assert found[0].description == 'Some'

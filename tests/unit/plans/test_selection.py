@@ -40,55 +40,52 @@ def requiring(**requires):
 class CapabilitiesTest(testtools.TestCase):
     def test_topics_groups_and_environments_are_read_in_order(self):
         [topic] = read().topics
-        self.assertEqual('Basics', topic.title)
-        self.assertEqual(
-            ['Base', 'Size', 'Extras'], [group.title for group in topic.groups]
-        )
-        self.assertEqual(
-            [False, True, False],
-            [group.mutually_exclusive for group in topic.groups],
-        )
+        assert topic.title == 'Basics'
+        assert [group.title for group in topic.groups] == [
+            'Base',
+            'Size',
+            'Extras',
+        ]
+        assert [group.mutually_exclusive for group in topic.groups] == [
+            False,
+            True,
+            False,
+        ]
         large = topic.groups[1].environments[1]
-        self.assertEqual(
-            capabilities.OptionalEnvironment(
-                path=LARGE, title='Large', requires=('base.yaml',)
-            ),
-            large,
+        assert large == capabilities.OptionalEnvironment(
+            path=LARGE, title='Large', requires=('base.yaml',)
         )
 
     def test_missing_files_are_warnings(self):
         found = read(**{'base.yaml': None})
-        self.assertFalse(found.environments[LOST].present)
+        assert not found.environments[LOST].present
         for warning in (
             f'capabilities-map.yaml names {LOST}, which the plan does not '
             'have',
             f'{SMALL} requires base.yaml, which the plan does not have',
         ):
-            self.assertIn(warning, found.warnings)
+            assert warning in found.warnings
 
     def test_other_environments_are_in_a_last_topic(self):
         more = ('environments/more.yaml', 'environments/more.j2.yaml')
         more = dict.fromkeys([*more, 'environments/README'], b'')
         *_, topic = read(enabled=('own.yaml',), **more).topics
-        self.assertEqual(capabilities.OTHER, topic.title)
-        self.assertEqual(
-            [
-                ('environments/more.yaml', False, True),
-                ('own.yaml', True, False),
-            ],
-            [
-                (one.path, one.enabled, one.present)
-                for one in topic.groups[0].environments
-            ],
-        )
+        assert topic.title == capabilities.OTHER
+        assert [
+            (one.path, one.enabled, one.present)
+            for one in topic.groups[0].environments
+        ] == [
+            ('environments/more.yaml', False, True),
+            ('own.yaml', True, False),
+        ]
         [topic] = read(text=None).topics
         paths = [one.path for one in topic.groups[0].environments]
-        self.assertEqual(['base.yaml', BACKUP, LARGE, SMALL], paths)
+        assert paths == ['base.yaml', BACKUP, LARGE, SMALL]
 
     def test_an_environment_may_come_twice(self):
         text = fakes.MAP.replace(LOST.encode(), SMALL.encode())
         found = read(text=text)
-        self.assertEqual(('base.yaml',), found.environments[SMALL].requires)
+        assert found.environments[SMALL].requires == ('base.yaml',)
 
     def test_a_map_that_is_none_is_refused(self):
         for text in (
@@ -126,7 +123,7 @@ class SelectTest(testtools.TestCase):
             ([SMALL, LARGE], {BASE: True}, [BASE, SMALL, LARGE]),
             ([BASE, SMALL, LARGE], {SMALL: False}, [BASE, LARGE]),
         ):
-            self.assertEqual(after, self.select(before, choices))
+            assert self.select(before, choices) == after
 
     def test_a_wrong_choice_is_refused(self):
         for before, choices, words in (
@@ -142,11 +139,11 @@ class SelectTest(testtools.TestCase):
                 errors.Invalid, self.select, before, choices
             )
             for word in words:
-                self.assertIn(word, str(error))
+                assert word in str(error)
 
     def test_a_requirement_that_the_plan_lacks_does_not_count(self):
         offered = read(enabled=(), **{BASE: None})
-        self.assertEqual([SMALL], self.select([], {SMALL: True}, offered))
+        assert self.select([], {SMALL: True}, offered) == [SMALL]
 
     def test_each_follows_its_requirements_and_else_the_order_stays(self):
         for requires, before, choices, after in (
@@ -163,7 +160,7 @@ class SelectTest(testtools.TestCase):
                 {f'{name}.yaml': True for name in choices},
                 requiring(**requires),
             )
-            self.assertEqual([f'{name}.yaml' for name in after], found)
+            assert found == [f'{name}.yaml' for name in after]
 
     def test_environments_written_out_keep_their_places(self):
         data = environments.Entry(data={'parameters': {}})
@@ -178,16 +175,17 @@ class SelectTest(testtools.TestCase):
         found = selection.select(
             plan, read(), {SMALL: False, LARGE: True}
         ).environments
-        self.assertEqual(
-            ('base.yaml', data, LARGE),
-            (found[0].path, found[1], found[2].path),
+        assert (found[0].path, found[1], found[2].path) == (
+            'base.yaml',
+            data,
+            LARGE,
         )
 
     def test_those_that_require_each_other_are_enabled_together(self):
         offered = requiring(a=['b'], b=['c'], c=['a'], d=[])
         everything = {f'{name}.yaml': True for name in 'abcd'}
         found = self.select([], everything, offered)
-        self.assertEqual(everything.keys(), set(found))
+        assert set(found) == everything.keys()
         self.assertRaises(
             errors.Invalid, self.select, [], {'a.yaml': True}, offered
         )

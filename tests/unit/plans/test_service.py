@@ -36,10 +36,10 @@ class UpdateTest(PlansCase):
         other = fakes.content(**{'base.yaml': b'{}', 'new.yaml': b'{}'})
         for _ in range(2):
             self.plans.update('plan', other)
-            self.assertEqual(['base.yaml', 'new.yaml'], self.written())
+            assert self.written() == ['base.yaml', 'new.yaml']
         kept = {'root.yaml': b'{}', 'base.yaml': b'{}'}
         plan = self.plans.update('plan', kept, prune=True)
-        self.assertEqual({*kept, 'plan-environment.yaml'}, set(plan.entries))
+        assert set(plan.entries) == {*kept, 'plan-environment.yaml'}
 
     def test_a_refused_update_changes_nothing(self):
         for files, options, said in (
@@ -54,18 +54,18 @@ class UpdateTest(PlansCase):
             ),
         ):
             message = self.refused(self.plans.update, 'plan', files, **options)
-            self.assertIn(said, message)
-        self.assertEqual([], self.written())
-        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+            assert said in message
+        assert self.written() == []
+        assert set(self.cloud.objects()) == set(fakes.content())
 
     def test_the_environment_and_records_stay(self):
         self.plans.select('plan', {'environments/small.yaml': True})
         self.cloud.swift.store().put_object('plan', '.heat-plugins/x', b'1')
         before = self.plans.load('plan').environment
         plan = self.plans.update('plan', fakes.content(), prune=True)
-        self.assertEqual(before, plan.environment)
-        self.assertEqual(b'1', self.cloud.objects()['.heat-plugins/x'])
-        self.assertNotIn('.heat-plugins/x', plan.entries)
+        assert plan.environment == before
+        assert self.cloud.objects()['.heat-plugins/x'] == b'1'
+        assert '.heat-plugins/x' not in plan.entries
 
     def test_a_rendered_plan_is_rendered_again(self):
         files = {
@@ -80,27 +80,27 @@ class UpdateTest(PlansCase):
         web, db, new = (
             f'environments/{n}-tier.yaml' for n in ('web', 'db', 'new')
         )
-        self.assertEqual(b'first second', objects['deep/all.yaml'])
+        assert objects['deep/all.yaml'] == b'first second'
         self.plans.update('other', {'deep/deeper.txt': b'third'})
-        self.assertEqual(b'first third', objects['deep/all.yaml'])
+        assert objects['deep/all.yaml'] == b'first third'
         # Rendered files are removed with their role, unless they are enabled.
         self.plans.select('other', {db: True})
         roles = {'roles_data.yaml': b'[{name: Web}, {name: New}]'}
-        self.assertIn(db, self.refused(self.plans.update, 'other', roles))
-        self.assertIn(b'Db', objects['roles_data.yaml'])
+        assert db in self.refused(self.plans.update, 'other', roles)
+        assert b'Db' in objects['roles_data.yaml']
         self.plans.select('other', {db: False})
         self.plans.update('other', roles)
-        self.assertNotIn(db, objects)
-        self.assertIn(new, objects)
+        assert db not in objects
+        assert new in objects
         # And with their template, unless they are given by hand.
         self.plans.update(
             'other', {}, delete=['environments/tier.role.j2.yaml']
         )
-        self.assertNotIn(web, objects)
+        assert web not in objects
         self.plans.update(
             'other', {'deep/all.yaml': b'mine'}, delete=['deep/all.j2.yaml']
         )
-        self.assertEqual(b'mine', objects['deep/all.yaml'])
+        assert objects['deep/all.yaml'] == b'mine'
 
     def test_a_new_hidden_parameter_gets_a_password(self):
         before = self.plan.environment.passwords
@@ -109,10 +109,10 @@ class UpdateTest(PlansCase):
         )
         after = self.plans.update('plan', {'root.yaml': template})
         passwords = after.environment.passwords
-        self.assertEqual({'secret', 'more'}, set(passwords))
-        self.assertEqual(before['secret'], passwords['secret'])
+        assert set(passwords) == {'secret', 'more'}
+        assert passwords['secret'] == before['secret']
         again = self.plans.update('plan', {'root.yaml': template + b'#'})
-        self.assertEqual(passwords, again.environment.passwords)
+        assert again.environment.passwords == passwords
 
 
 class DeleteTest(PlansCase):
@@ -120,9 +120,9 @@ class DeleteTest(PlansCase):
         seen = []
         self.cloud.objects().update({f'x/{n}': b'' for n in range(10001)})
         self.plans.delete('plan', lambda done, all_: seen.append((done, all_)))
-        self.assertEqual(seen[-1][0], seen[-1][1])
-        self.assertIsNone(self.cloud.objects())
-        self.assertEqual({}, self.cloud.registry.records)
+        assert seen[-1][1] == seen[-1][0]
+        assert self.cloud.objects() is None
+        assert self.cloud.registry.records == {}
         self.assertRaises(errors.NotFound, self.plans.delete, 'plan')
 
     def test_a_plan_with_a_stack_in_any_state_stays(self):
@@ -131,28 +131,28 @@ class DeleteTest(PlansCase):
             said = self.refused(
                 self.plans.delete, 'plan', kind=errors.PlanInUse
             )
-            self.assertIn(status, said)
+            assert status in said
         self.plans.load('plan')
 
     def test_a_container_of_another_user_stays(self):
         self.cloud.swift.store().put_container('theirs', {})
         self.assertRaises(errors.NotFound, self.plans.delete, 'theirs')
-        self.assertEqual({}, self.cloud.objects('theirs'))
+        assert self.cloud.objects('theirs') == {}
         # Also one for which a name was claimed.
         record = self.cloud.registry.records['plan']
         self.plans.delete('plan')
         self.cloud.registry.records['plan'] = record
         self.cloud.swift.store().put_container('plan', {})
         self.plans.delete('plan')
-        self.assertEqual({}, self.cloud.objects())
-        self.assertEqual({}, self.cloud.registry.records)
+        assert self.cloud.objects() == {}
+        assert self.cloud.registry.records == {}
 
     def test_a_record_of_another_user_stays(self):
         records = self.cloud.registry.records
         theirs = plan_claims.Record(name='plan', description='', values={})
         records['plan'] = theirs
         self.plans.delete('plan')
-        self.assertEqual({'plan': theirs}, records)
+        assert records == {'plan': theirs}
         claims = plan_claims.Claims(self.cloud.registry)
         for values in ({}, {'heat_plugins_plan': {'token': 'theirs'}}):
             claim = claims.take('other', '')
@@ -160,7 +160,7 @@ class DeleteTest(PlansCase):
                 theirs, name='other', values=values
             )
             claims.release(claim)
-            self.assertEqual(values, records.pop('other').values)
+            assert records.pop('other').values == values
 
     def test_a_listing_that_lags_is_waited_for(self):
         self.cloud.swift.lagging.add(('plan', 'base.yaml'))
@@ -173,7 +173,7 @@ class DeleteTest(PlansCase):
 
         self.cloud.swift.before = catch_up
         self.plans.delete('plan')
-        self.assertIsNone(self.cloud.objects())
+        assert self.cloud.objects() is None
 
     def test_an_interrupted_deletion_can_be_finished(self):
         self.cloud.swift.fail(times=20, status=403, method='DELETE')
@@ -181,11 +181,11 @@ class DeleteTest(PlansCase):
         self.cloud.swift.heal()
         kind = errors.PlanUnfinished
         said = self.refused(self.plans.load, 'plan', kind=kind)
-        self.assertIn('deleting', said)
+        assert 'deleting' in said
         again = functools.partial(self.plans.create, resume=True)
         self.refused(again, 'plan', fakes.content(), kind=kind)
         self.plans.delete('plan')
-        self.assertIsNone(self.cloud.objects())
+        assert self.cloud.objects() is None
 
 
 class LockTest(PlansCase):
@@ -219,18 +219,16 @@ class LockTest(PlansCase):
         begun.wait(10)
         self.cloud.while_waiting = lambda: (waiting.set(), first.join(10))
         with self.plans.lock('plan') as plan:
-            self.assertEqual('first.yaml', plan.environment.template)
+            assert plan.environment.template == 'first.yaml'
 
     def test_somebody_else_is_waited_for_and_then_named(self):
         with self.plans.lock('plan'):
             said = self.refused(
                 self.cloud.service().delete, 'plan', kind=errors.PlanBusy
             )
-            self.assertEqual(
-                ['plan'], [p.name for p in self.plans.summaries()]
-            )
-        self.assertIn(LOCK, said)
-        self.assertIn('since 2027-01-15T08:00:00', said)
+            assert [p.name for p in self.plans.summaries()] == ['plan']
+        assert LOCK in said
+        assert 'since 2027-01-15T08:00:00' in said
         self.assertAlmostEqual(30, sum(self.cloud.slept), delta=2)
         self.plans.delete('plan')
 
@@ -241,17 +239,17 @@ class LockTest(PlansCase):
             for _ in range(3):
                 self.die_with_lock(name)
             self.plans.delete(name)
-        self.assertEqual([], self.cloud.slept)
-        self.assertEqual({}, self.cloud.registry.records)
+        assert self.cloud.slept == []
+        assert self.cloud.registry.records == {}
 
     def test_who_was_taken_for_dead_leaves_the_lock_of_the_other(self):
         other = self.cloud.service().lock('plan')
         with self.plans.lock('plan'):
             self.cloud.now += 1000
             other.__enter__()
-        self.assertIn(LOCK, self.cloud.registry.records)
+        assert LOCK in self.cloud.registry.records
         other.__exit__(None, None, None)
-        self.assertNotIn(LOCK, self.cloud.registry.records)
+        assert LOCK not in self.cloud.registry.records
 
     def test_a_chain_that_was_given_back_meanwhile_is_no_lock(self):
         self.die_with_lock()
@@ -269,8 +267,8 @@ class LockTest(PlansCase):
 
         self.cloud.registry.before = overtake
         self.assertRaises(errors.PlanBusy, self.plans.delete, 'plan')
-        self.assertEqual(1, len(seen))
-        self.assertEqual({'plan', LOCK}, set(self.cloud.registry.records))
+        assert len(seen) == 1
+        assert set(self.cloud.registry.records) == {'plan', LOCK}
 
     def test_an_unreadable_lock_is_none(self):
         for values in ({}, {'heat_plugins_plan_lock': {'at': 'soon'}}):
@@ -278,14 +276,14 @@ class LockTest(PlansCase):
                 name=LOCK, description='', values=values
             )
             self.change(description='new')
-            self.assertNotIn(LOCK, self.cloud.registry.records)
+            assert LOCK not in self.cloud.registry.records
 
     def test_a_change_stays_if_the_lock_cannot_be_released(self):
         self.cloud.registry.failing['delete'] = errors.Unavailable('away')
         with self.assertLogs('heat_plugins.plans.plan_claims') as logs:
             self.change(description='new')
-        self.assertIn('release the lock of plan plan: away', logs.output[0])
-        self.assertIn(LOCK, logs.output[0])
+        assert 'release the lock of plan plan: away' in logs.output[0]
+        assert LOCK in logs.output[0]
         self.cloud.registry.failing.clear()
         self.assertRaises(errors.PlanBusy, self.plans.delete, 'plan')
         self.cloud.now += 900
@@ -301,34 +299,34 @@ class LockTest(PlansCase):
 
         self.cloud.registry.before = before
         self.assertRaises(errors.NotFound, self.plans.update, 'nope', {})
-        self.assertEqual({'plan'}, set(self.cloud.registry.records))
+        assert set(self.cloud.registry.records) == {'plan'}
         self.cloud.registry.failing['delete'] = errors.Denied('away')
         self.refused(self.plans.update, 'plan', {}, delete=['nope'])
 
 
 class ReadTest(PlansCase):
     def test_reading_and_an_empty_change_write_nothing(self):
-        self.assertEqual(self.plan, self.change())
-        self.assertEqual([], self.written())
+        assert self.change() == self.plan
+        assert self.written() == []
         self.sent = len(self.cloud.swift.seen)
         self.plans.capabilities(self.plan)
         self.plans.roles(self.plan)
         self.plans.resolve(self.plan)
         self.plans.summaries()
         methods = {one.method for one in self.cloud.swift.seen[self.sent :]}
-        self.assertEqual({'GET', 'HEAD'}, methods)
+        assert methods == {'GET', 'HEAD'}
 
     def test_a_file_that_is_no_environment_is_not_enabled(self):
         self.cloud.objects()['environments/small.yaml'] = b'[1]'
         choice = {'environments/small.yaml': True}
         said = self.refused(self.plans.select, 'plan', choice)
-        self.assertIn('no environment', said)
-        self.assertEqual([], self.written())
+        assert 'no environment' in said
+        assert self.written() == []
 
     def test_no_password_is_shown(self):
         secret = self.plan.environment.passwords['secret']
         shown = repr((self.plan, self.plans.resolve(self.plan)))
-        self.assertNotIn(secret, shown)
+        assert secret not in shown
 
     def test_a_user_who_lacks_a_role_gets_that_error(self):
         self.cloud.swift.fail(times=9, status=403, method='HEAD')
@@ -340,10 +338,10 @@ class ReadTest(PlansCase):
             b'  Web: {type: OS::Heat::ResourceGroup, properties: {count: 2}}\n'
         )
         [role] = self.plans.roles(self.plans.load('plan'))
-        self.assertEqual(('Web', 2), (role.name, role.count))
+        assert (role.name, role.count) == ('Web', 2)
         self.plans.update('plan', {'roles_data.yaml': b'[{name: Db}]'})
         [role] = self.plans.roles(self.plans.load('plan'))
-        self.assertEqual('Db', role.name)
+        assert role.name == 'Db'
 
 
 class ExportTest(PlansCase):
@@ -365,30 +363,28 @@ class ExportTest(PlansCase):
             ),
         )
         left_out, file = self.exported()
-        self.assertEqual(
-            (('secret',), 1), (left_out.values, left_out.passwords)
-        )
+        assert (left_out.values, left_out.passwords) == (('secret',), 1)
         text = tarballs.read(file)['plan-environment.yaml'].decode()
         found = environments.PlanEnvironment.from_text(text)
-        self.assertEqual({'secret': None}, found.passwords)
-        self.assertNotIn('geheim', text)
+        assert found.passwords == {'secret': None}
+        assert 'geheim' not in text
         left_out, file = self.exported(secrets=True)
-        self.assertEqual(exporting.LeftOut(), left_out)
+        assert left_out == exporting.LeftOut()
         text = tarballs.read(file)['plan-environment.yaml'].decode()
-        self.assertEqual(2, text.count('geheim'))
-        self.assertIn(self.plan.environment.passwords['secret'], text)
+        assert text.count('geheim') == 2
+        assert self.plan.environment.passwords['secret'] in text
 
     def test_nothing_that_is_set_leaves_a_plan_that_cannot_be_read(self):
         self.change(parameter_defaults={'who': 1})
         self.cloud.swift.store().put_object('plan', 'root.yaml', b'a: [')
-        self.assertEqual(('who',), self.exported()[0].values)
+        assert self.exported()[0].values == ('who',)
 
     def test_it_is_the_same_each_time(self):
         self.cloud.swift.store().put_object('plan', '.heat-plugins/x', b'1')
         (_, one), (_, other) = self.exported(), self.exported()
-        self.assertEqual(one.getvalue(), other.getvalue())
+        assert other.getvalue() == one.getvalue()
         with tarfile.open(fileobj=one) as tarball:
-            self.assertEqual(sorted(fakes.content()), tarball.getnames())
+            assert tarball.getnames() == sorted(fakes.content())
 
 
 class ListTest(PlansCase):
@@ -400,11 +396,11 @@ class ListTest(PlansCase):
         self.cloud.swift.locked_out.add('project-1')
         self.cloud.registry.asked.clear()
         found = self.plans.summaries()
-        self.assertEqual(['one', 'plan'], [one.name for one in found])
-        self.assertEqual({'unknown'}, {one.state for one in found})
-        self.assertEqual(['find'], self.cloud.registry.asked)
-        self.assertEqual('A test', found[0].description)
-        self.assertEqual('2027-01-15T08:00:00+00:00', found[0].created_at)
+        assert [one.name for one in found] == ['one', 'plan']
+        assert {one.state for one in found} == {'unknown'}
+        assert self.cloud.registry.asked == ['find']
+        assert found[0].description == 'A test'
+        assert found[0].created_at == '2027-01-15T08:00:00+00:00'
 
     def test_what_is_half_made_shows(self):
         self.plans.create('half', fakes.content())
@@ -412,7 +408,8 @@ class ListTest(PlansCase):
             'half', {'x-container-meta-heat-plugins-plan': 'creating'}
         )
         plan_claims.Claims(self.cloud.registry).take('named', '')
-        self.assertEqual(
-            {'plan': 'ready', 'half': 'creating', 'named': 'creating'},
-            {one.name: one.state for one in self.plans.summaries()},
-        )
+        assert {one.name: one.state for one in self.plans.summaries()} == {
+            'plan': 'ready',
+            'half': 'creating',
+            'named': 'creating',
+        }

@@ -35,9 +35,9 @@ class SettingsCase(fakes.PlanCase):
     def refused(self, *arguments, kind=errors.Invalid, **more):
         before = dict(self.cloud.objects())
         exc = self.assertRaises(kind, self.update, *arguments, **more)
-        self.assertEqual(
-            before['plan-environment.yaml'],
-            self.cloud.objects()['plan-environment.yaml'],
+        assert (
+            self.cloud.objects()['plan-environment.yaml']
+            == before['plan-environment.yaml']
         )
         return str(exc)
 
@@ -58,41 +58,41 @@ class ShowTest(SettingsCase):
     def test_heat_is_asked_once_for_one_content(self):
         password = self.plans.load('plan').environment.passwords['secret']
         first = self.show()
-        self.assertEqual(first, self.show())
-        self.assertEqual(1, self.validations())
-        self.assertEqual(masking.MASK, self.value('secret'))
-        self.assertNotIn(password, repr(dataclasses.asdict(first)))
+        assert self.show() == first
+        assert self.validations() == 1
+        assert self.value('secret') == masking.MASK
+        assert password not in repr(dataclasses.asdict(first))
         self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
-        self.assertEqual('me', self.value('who'))
-        self.assertEqual(2, self.validations())
+        assert self.value('who') == 'me'
+        assert self.validations() == 2
         # The answer for a former content goes; an unreadable one is replaced.
         [name] = [n for n in self.cloud.objects() if 'parameters/' in n]
         self.cloud.objects()[name] = b'not gzip'
         self.show()
         self.show(refresh=True)
-        self.assertEqual(4, self.validations())
+        assert self.validations() == 4
 
     def test_a_reader_cannot_keep_the_answer(self):
         self.cloud.swift.fail(times=9, status=403, method='PUT')
-        self.assertEqual('you', self.value('who'))
+        assert self.value('who') == 'you'
 
     def test_references_to_missing_files_are_warnings(self):
         broken = b'resource_registry: {"A::B": gone.yaml}\n'
         self.plans.update('plan', {'base.yaml': broken})
         (warning,) = self.show().warnings
-        self.assertIn('gone.yaml', warning)
+        assert 'gone.yaml' in warning
 
 
 class UpdateTest(SettingsCase):
     def test_what_is_set_counts_over_environments(self):
         self.update({'who': 'me', 'size': '7'})
-        self.assertEqual({'who': 'me', 'size': 7}, self.set)
+        assert self.set == {'who': 'me', 'size': 7}
         before = self.validations()
-        self.assertEqual('me', self.value('who'))
-        self.assertEqual(before, self.validations())
+        assert self.value('who') == 'me'
+        assert self.validations() == before
         self.update({'size': 2}, ['who'])
-        self.assertEqual({'size': 2}, self.set)
-        self.assertEqual('you', self.value('who'))
+        assert self.set == {'size': 2}
+        assert self.value('who') == 'you'
 
     def test_a_value_that_does_not_fit_is_not_written(self):
         for wrong, said in (
@@ -100,10 +100,10 @@ class UpdateTest(SettingsCase):
             ({'who': None}, "Parameter 'who' is invalid"),
             ({'wo': 'me'}, 'has no parameter wo; did you mean "who"?'),
         ):
-            self.assertIn(said, self.refused(wrong))
-        self.assertIn('who is not set', self.refused({}, ['who']))
-        self.assertIn('Storage', self.refused({'Count': 3}, role='Storage'))
-        self.assertEqual({}, self.set)
+            assert said in self.refused(wrong)
+        assert 'who is not set' in self.refused({}, ['who'])
+        assert 'Storage' in self.refused({'Count': 3}, role='Storage')
+        assert self.set == {}
 
     def test_what_heat_does_not_take_is_not_written(self):
         def answer(content):
@@ -113,8 +113,8 @@ class UpdateTest(SettingsCase):
 
         self.heat.answer = answer
         said = self.refused({'secret': 'hunter22'}, kind=errors.ServiceError)
-        self.assertIn('resources.node', said)
-        self.assertNotIn('hunter22', said)
+        assert 'resources.node' in said
+        assert 'hunter22' not in said
 
     def test_a_hidden_value_that_heat_quotes_is_masked(self):
         def refuse(name, content):
@@ -124,8 +124,8 @@ class UpdateTest(SettingsCase):
 
         self.heat.preview = refuse
         said = self.refused({'secret': 'hunter22', 'who': 'visible'})
-        self.assertIn('visible', said)
-        self.assertNotIn('hunter22', said)
+        assert 'visible' in said
+        assert 'hunter22' not in said
         self.assertThat(said, matchers.StartsWith('no {'))
 
     def test_heat_checks_what_is_set_alone(self):
@@ -140,8 +140,8 @@ class UpdateTest(SettingsCase):
         self.update({'size': 3})
         self.update({'who': 'me'})
         first, second = seen
-        self.assertIn('MaxValue: 9', first.template)
-        self.assertNotIn('size', f'{second.template}{second.files}')
+        assert 'MaxValue: 9' in first.template
+        assert 'size' not in f'{second.template}{second.files}'
 
     def test_what_is_no_refusal_of_a_value_is_told_as_it_is(self):
         def fail(name, content):
@@ -158,28 +158,31 @@ class UpdateTest(SettingsCase):
 
         self.heat.preview = refuse
         self.update({'who': 'me'})
-        self.assertEqual({'who': 'me'}, self.set)
+        assert self.set == {'who': 'me'}
 
     def test_values_may_be_texts_of_yaml_and_entries_of_maps(self):
         self.update({'size': '7', 'ComputeParameters': '{a: 1}', 'who': '7'})
-        self.assertEqual(
-            {'size': 7, 'ComputeParameters': {'a': 1}, 'who': '7'}, self.set
-        )
+        assert self.set == {
+            'size': 7,
+            'ComputeParameters': {'a': 1},
+            'who': '7',
+        }
         self.update({'ComputeParameters.b': '2'}, ['size', 'who'])
         self.update(unset=['ComputeParameters.a'])
-        self.assertEqual({'ComputeParameters': {'b': '2'}}, self.set)
+        assert self.set == {'ComputeParameters': {'b': '2'}}
 
     def test_a_parameter_that_no_template_has_can_be_unset(self):
         self.update({'who': 'me'})
         less = ROOT.replace(b'  who:', b'  other:')
         self.plans.update('plan', {'root.yaml': less})
         self.update(unset=['who'])
-        self.assertEqual({}, self.set)
+        assert self.set == {}
 
     def test_by_role(self):
         self.update({'Count': 3, 'ntp': 'a'}, role='Compute')
-        self.assertEqual(
-            {'ComputeCount': 3, 'ComputeParameters': {'ntp': 'a'}}, self.set
-        )
+        assert self.set == {
+            'ComputeCount': 3,
+            'ComputeParameters': {'ntp': 'a'},
+        }
         self.update({}, ['Count', 'ntp'], role='Compute')
-        self.assertEqual({}, self.set)
+        assert self.set == {}

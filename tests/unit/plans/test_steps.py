@@ -26,15 +26,12 @@ class StepsTest(testtools.TestCase):
             ]
         )
         workflow = {'region': 'north'}
-        self.assertEqual(
-            [
-                (jobs.CallKind.WORKFLOW, 'shop.configure', workflow),
-                (jobs.CallKind.ACTION, 'std.noop', {}),
-            ],
-            [(one.kind, one.name, one.input) for one in found],
-        )
-        self.assertNotIn('north', repr(found))
-        self.assertEqual((), read(None))
+        assert [(one.kind, one.name, one.input) for one in found] == [
+            (jobs.CallKind.WORKFLOW, 'shop.configure', workflow),
+            (jobs.CallKind.ACTION, 'std.noop', {}),
+        ]
+        assert 'north' not in repr(found)
+        assert read(None) == ()
 
     def test_a_wrong_step_is_refused_with_its_place(self):
         for wrong in (
@@ -49,5 +46,5 @@ class StepsTest(testtools.TestCase):
         ):
             given = [{'action': 'std.noop'}, wrong]
             exc = self.assertRaises(errors.Invalid, read, given)
-            self.assertIn('Number 2', str(exc))
+            assert 'Number 2' in str(exc)
         self.assertRaises(errors.Invalid, read, {'workflow': 'a'})

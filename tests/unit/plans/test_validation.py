@@ -88,18 +88,18 @@ class ReadTest(testtools.TestCase):
 
     def test_the_tree_is_that_of_the_templates(self):
         root = read()
-        self.assertEqual('A shop', root.description)
-        self.assertEqual(
-            [('', ''), ('tier', 'Shop::Tier')],
-            [(one.path, one.type) for one in root.walk()],
-        )
-        self.assertEqual('', root.nested[0].description)
+        assert root.description == 'A shop'
+        assert [(one.path, one.type) for one in root.walk()] == [
+            ('', ''),
+            ('tier', 'Shop::Tier'),
+        ]
+        assert root.nested[0].description == ''
 
     def test_values_are_those_of_the_place(self):
         root, tier = self.named('Size'), self.named('Size', 'tier')
-        self.assertEqual((1, 3, 4), (root.default, tier.default, tier.value))
-        self.assertEqual({}, root.constraints)
-        self.assertEqual({'MaxValue': 9}, tier.constraints)
+        assert (root.default, tier.default, tier.value) == (1, 3, 4)
+        assert root.constraints == {}
+        assert tier.constraints == {'MaxValue': 9}
 
     def test_origins(self):
         size = {'Size': 4}
@@ -123,11 +123,11 @@ class ReadTest(testtools.TestCase):
                 {'passwords': {'Password': 'other'}},
             ),
         ):
-            self.assertEqual(origin, self.named(name, path, **more).origin)
+            assert self.named(name, path, **more).origin == origin
 
     def test_what_one_template_hides_is_hidden_everywhere(self):
-        self.assertNotIn('secret', json.dumps(dataclasses.asdict(read())))
-        self.assertEqual(masking.MASK, self.named('Password', 'tier').value)
+        assert 'secret' not in json.dumps(dataclasses.asdict(read()))
+        assert self.named('Password', 'tier').value == masking.MASK
 
     def handed_down(self, **values):
         """Read an answer in which a nested template is given values."""
@@ -157,7 +157,7 @@ class ReadTest(testtools.TestCase):
         }
         found = self.handed_down(**{name: v[0] for name, v in given.items()})
         for name, (_, shown) in given.items():
-            self.assertEqual(shown, found[name])
+            assert found[name] == shown
 
     def test_what_a_hidden_parameter_is_handed_is_a_secret(self):
         def given():
@@ -176,20 +176,21 @@ class ReadTest(testtools.TestCase):
             }
             return found
 
-        self.assertNotIn(
-            'made-up-of-it', json.dumps(dataclasses.asdict(read(given)))
+        assert 'made-up-of-it' not in json.dumps(
+            dataclasses.asdict(read(given))
         )
 
     def test_a_tree_survives_json(self):
         root = read()
         text = json.dumps(dataclasses.asdict(root))
-        self.assertEqual(
-            root, stored.read(parameters.TemplateParameters, json.loads(text))
+        assert (
+            stored.read(parameters.TemplateParameters, json.loads(text))
+            == root
         )
 
 
 class EffectiveTest(testtools.TestCase):
     def test_each_name_once_with_all_its_places(self):
         found = parameters.effective(read())
-        self.assertEqual(['Name', 'Size', 'Password'], list(found))
-        self.assertEqual(('', 'tier'), found['Size'][1])
+        assert list(found) == ['Name', 'Size', 'Password']
+        assert found['Size'][1] == ('', 'tier')

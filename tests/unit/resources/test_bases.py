@@ -48,7 +48,7 @@ class ReasonTest(testtools.TestCase):
         found.state_set('UPDATE', 'FAILED', self.BAD)
         found.state_set('UPDATE', 'FAILED', self.BAD, 1)
         found.state_set('UPDATE', 'COMPLETE')
-        self.assertEqual([*[self.SAFE] * 3, 'state changed'], found.told)
+        assert found.told == [*[self.SAFE] * 3, 'state changed']
 
     def test_a_failure_that_heat_logs_is_safe_and_keeps_its_type(self):
         for kind in (exception.Error, ValueError, exception.NotFound):
@@ -58,5 +58,5 @@ class ReasonTest(testtools.TestCase):
                 found._action_recorder('UPDATE'),
             ):
                 raise kind(self.BAD)
-            self.assertEqual([self.SAFE], found.told)
-            self.assertEqual(self.SAFE, str(raised.exception))
+            assert found.told == [self.SAFE]
+            assert str(raised.exception) == self.SAFE

@@ -44,25 +44,25 @@ class ReportTest(BeginningTestCase):
         stack, task = self.waiting(deployments.template(timeout=60))
         # It is an object beside the result.
         given = self.given()
-        self.assertEqual('60', given['deploy_signal_timeout'])
+        assert given['deploy_signal_timeout'] == '60'
         paths = [
             given[name].partition('?')[0]
             for name in ('deploy_signal_id', 'deploy_progress_url')
         ]
-        self.assertEqual(f'{paths[0]}.progress', paths[1])
-        self.assertEqual([], self.begun(stack))
+        assert paths[1] == f'{paths[0]}.progress'
+        assert self.begun(stack) == []
         self.report()
         self.step(task, 10)
         self.report(b'{"message": "half of it"}')
         self.step(task, 10)
         (event,) = self.begun(stack)
-        self.assertEqual('Started: CREATE on server server', event)
-        self.assertEqual(
-            'The server has started the action [hp:started]', self.reason()
+        assert event == 'Started: CREATE on server server'
+        assert (
+            self.reason() == 'The server has started the action [hp:started]'
         )
         reason = self.failed(task, stack)
-        self.assertIn('The server reported the start', reason)
-        self.assertIn(f'{self.handed[0]["id"]}.notify.json', reason)
+        assert 'The server reported the start' in reason
+        assert f'{self.handed[0]["id"]}.notify.json' in reason
 
     def test_a_signal_that_is_a_report_or_late_ends_nothing(self):
         for transport in OTHERS:
@@ -74,17 +74,16 @@ class ReportTest(BeginningTestCase):
             late = {'deploy_status_code': 1, body.CONFIG_ID: 'c0'}
             resource.signal(late)
             resource.signal({'deploy_progress': {}, 'deploy_config_id': 'c0'})
-            self.assertFalse(self.step(task, 9))
-            self.assertEqual([], self.begun(stack))
+            assert not self.step(task, 9)
+            assert self.begun(stack) == []
             for _ in range(2):
                 resource.signal(report(self.handed[-1]))
-                self.assertFalse(self.step(task, 9))
-            self.assertEqual(
-                ['Signal: Started: CREATE on server server'],
-                self.begun(stack),
-            )
+                assert not self.step(task, 9)
+            assert self.begun(stack) == [
+                'Signal: Started: CREATE on server server'
+            ]
             resource.signal({**late, body.CONFIG_ID: self.handed[-1]['id']})
-            self.assertIn('is 1', self.failed(task, stack))
+            assert 'is 1' in self.failed(task, stack)
             self.delete(stack)
 
 
@@ -100,8 +99,8 @@ class DeliveryTest(BeginningTestCase):
             )
             before = self.now
             reason = self.failed(task, stack)
-            self.assertIn('not reported within 30 s', reason)
-            self.assertIn('"delivery_timeout"', reason)
-            self.assertLess(self.now - before, 40)
-            self.assertEqual([], self.in_metadata(stack))
+            assert 'not reported within 30 s' in reason
+            assert '"delivery_timeout"' in reason
+            assert self.now - before < 40
+            assert self.in_metadata(stack) == []
             self.delete(stack)

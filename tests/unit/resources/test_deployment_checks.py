@@ -51,18 +51,19 @@ class RecheckTest(deployments.DeploymentTestCase):
         ):
             self.becomes(**values)
             self.assertRaises(exception.UpdateInProgress, self.check)
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1
         row = self.row()
-        self.assertEqual(
-            ('UPDATE', 'COMPLETE', None),
-            (row.action, row.status, row.engine_id),
+        assert (row.action, row.status, row.engine_id) == (
+            'UPDATE',
+            'COMPLETE',
+            None,
         )
 
     def test_what_has_changed_otherwise_is_gone_on_with(self):
         self.becomes(action='UPDATE')
         self.check()
-        self.assertEqual(2, len(self.handed))
-        self.assertEqual(self.other.t.id, self.row().current_template_id)
+        assert len(self.handed) == 2
+        assert self.row().current_template_id == self.other.t.id
 
     def test_what_failed_to_be_updated_meanwhile_is_updated(self):
         self.becomes(
@@ -71,7 +72,7 @@ class RecheckTest(deployments.DeploymentTestCase):
             current_template_id=self.other.t.id,
         )
         self.check()
-        self.assertEqual(2, len(self.handed))
+        assert len(self.handed) == 2
 
     def test_what_was_replaced_meanwhile_is_not_replaced_twice(self):
         former = self.found.make_replacement(self.other.t.id, set())
@@ -83,11 +84,9 @@ class RecheckTest(deployments.DeploymentTestCase):
             self.other.t.id,
             set(),
         )
-        self.assertIn('deployment', str(again))
+        assert 'deployment' in str(again)
         self.heat.change(former, status='FAILED')
-        self.assertLess(
-            former, self.found.make_replacement(self.other.t.id, set())
-        )
+        assert former < self.found.make_replacement(self.other.t.id, set())
 
     def test_what_is_worked_on_is_not_replaced_nor_taken_back(self):
         self.found.state_set('CREATE', 'FAILED')
@@ -98,7 +97,7 @@ class RecheckTest(deployments.DeploymentTestCase):
             self.other.t.id,
             set(),
         )
-        self.assertEqual(1, len(self.deployment_rows()))
+        assert len(self.deployment_rows()) == 1
 
 
 class HealthTest(deployments.DeploymentTestCase):
@@ -119,6 +118,6 @@ class HealthTest(deployments.DeploymentTestCase):
         self.mark(stack)
         for _ in range(2):
             self.update(stack, deployments.template())
-        self.assertEqual(['CREATE', 'UPDATE'], self.actions())
+        assert self.actions() == ['CREATE', 'UPDATE']
         found = self.heat.load(stack)['deployment']
-        self.assertEqual(before, found.resource_id)
+        assert found.resource_id == before

@@ -52,15 +52,13 @@ class QuoteTest(deployments.DeploymentTestCase):
             *said,
         ]
         for text in shown:
-            self.assertNotIn(SECRET, text)
+            assert SECRET not in text
 
     def fails_by(self, task, stack, failing, kind=db_exception.DBDeadlock):
         """Let an action fail of the database alone."""
         reason = self.failed(task, stack)
         failing.assert_called()
-        self.assertIn(
-            f"Heat's database does not answer: {kind.__name__}", reason
-        )
+        assert f"Heat's database does not answer: {kind.__name__}" in reason
         self.assert_quotes_nothing(stack, reason)
 
     def test_as_a_config_is_handed_over(self):
@@ -80,7 +78,7 @@ class QuoteTest(deployments.DeploymentTestCase):
                 {'answer': SECRET},
             )
             failing.assert_called()
-            self.assertIn(kind.__name__, str(error))
+            assert kind.__name__ in str(error)
             self.assert_quotes_nothing(stack, str(error))
         # So it is as a report comes.
         failing = self.breaks(rows, 'begin')
@@ -93,7 +91,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         failing = self.breaks(rows, 'withdraw')
         task.cancel()
         failing.assert_called()
-        self.assertIn('Cannot withdraw', self.logged.output)
+        assert 'Cannot withdraw' in self.logged.output
         self.assert_quotes_nothing(stack)
 
     def test_as_it_is_signalled_or_checked_or_its_server_looked_for(self):
@@ -103,7 +101,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         failing = self.breaks(triggering, 'start')
         stack['deployment'].signal({'trigger': 'BACKUP'})
         failing.assert_called()
-        self.assertIn('DBDeadlock', str(deployments.events(stack)))
+        assert 'DBDeadlock' in str(deployments.events(stack))
         cls = deployments.OURS['OS::Heat::SoftwareDeployment']
         with mock.patch.object(
             cls,
@@ -123,7 +121,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         failing = self.breaks(servers.Servers, 'is_reachable')
         self.finish(self.heat.start(stack['deployment'].delete))
         failing.assert_called()
-        self.assertIn('cannot ask Nova whether', self.logged.output)
+        assert 'cannot ask Nova whether' in self.logged.output
         self.assert_quotes_nothing(stack, str(error))
 
     def test_as_it_is_replaced(self):

@@ -21,19 +21,17 @@ class GroupTest(deployments.DeploymentTestCase):
         )
         template = stack['deployment'].child_template()
         member = template.resource_definitions(stack)['one']
-        self.assertEqual(GROUPS[kind], member.resource_type)
+        assert member.resource_type == GROUPS[kind]
         return dict(member._properties)
 
     def test_member_is_given_what_the_group_says_alone(self):
         for kind in GROUPS:
             given = {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'}
             properties = self.member(kind, **given)
-            self.assertLessEqual(
-                {**given, 'server': 'id'}.items(), properties.items()
-            )
+            assert {**given, 'server': 'id'}.items() <= properties.items()
             properties = self.member(kind)
-            self.assertNotIn('timeout', properties)
-            self.assertNotIn('signal_url_lifetime', properties)
+            assert 'timeout' not in properties
+            assert 'signal_url_lifetime' not in properties
 
 
 class ProviderTest(deployments.DeploymentTestCase):
@@ -45,7 +43,7 @@ class ProviderTest(deployments.DeploymentTestCase):
                 for each in ours.__mro__
                 if each.__module__.startswith('heat.')
             )
-            self.assertEqual(set(heats.attributes_schema), demanded, name)
+            assert demanded == set(heats.attributes_schema), name
 
 
 class TogetherTest(deployments.DeploymentTestCase):
@@ -76,18 +74,18 @@ class TogetherTest(deployments.DeploymentTestCase):
 
     def test_all_members_begin_at_once_and_go_at_once(self):
         nested = self.nested()
-        self.assertEqual(
-            ({'before_all_members'}, {'after_all_members'}),
-            self.ends(nested),
+        assert self.ends(nested) == (
+            {'before_all_members'},
+            {'after_all_members'},
         )
-        self.assertEqual(5, len(nested))
+        assert len(nested) == 5
         # Batches are of members alone.
         for each in ('rolling_update', 'batch_create'):
             nested = self.nested(policy={each: {'max_batch_size': 1}})
-            self.assertEqual({'a', 'b', 'c'}, set(nested))
+            assert set(nested) == {'a', 'b', 'c'}
         # Servers may have any name, and there may be none.
         for servers in (('a', 'after_all_members'), ()):
-            self.assertEqual({*servers}, set(self.nested(servers=servers)))
+            assert set(self.nested(servers=servers)) == {*servers}
 
     def test_outputs_of_a_batch_name_its_members_alone(self):
         keys = ('new', 'newer', 'c', 'd')
@@ -107,6 +105,6 @@ class TogetherTest(deployments.DeploymentTestCase):
             ],
         )
         template = group._assemble_for_rolling_update(3, 1).t
-        self.assertEqual({'new', 'c', 'd'}, set(template['resources']))
+        assert set(template['resources']) == {'new', 'c', 'd'}
         (shown,) = template['outputs'].values()
-        self.assertLessEqual(set(shown['value']), {'new', 'c', 'd'})
+        assert set(shown['value']) <= {'new', 'c', 'd'}

@@ -52,19 +52,19 @@ class HiddenTest(deployments.DeploymentTestCase):
         found = self.outputs()
         for name in ('deploy_stdout', 'deploy_stderr'):
             for secret in ('hunter2', 'tok-en-1'):
-                self.assertNotIn(secret, found[name])
-            self.assertIn('root-user', found[name])
-        self.assertEqual(
-            'mysql://root-user:******@db root-user', found['deploy_stdout']
+                assert secret not in found[name]
+            assert 'root-user' in found[name]
+        assert (
+            found['deploy_stdout'] == 'mysql://root-user:******@db root-user'
         )
-        self.assertIn('temp_url_sig=***', found['deploy_stderr'])
+        assert 'temp_url_sig=***' in found['deploy_stderr']
         shown = stack['deployment'].FnGetAtt('deploy_stderr')
-        self.assertEqual(found['deploy_stderr'], shown)
+        assert shown == found['deploy_stderr']
         # Neither an output that the config declares nor what the server gets.
-        self.assertEqual(SECRET, found['answer'])
+        assert found['answer'] == SECRET
         (config,) = self.handed
-        self.assertEqual(SECRET, deployments.inputs(config)['secret'])
-        self.assertNotIn('hunter2', json.dumps(config['options']))
+        assert deployments.inputs(config)['secret'] == SECRET
+        assert 'hunter2' not in json.dumps(config['options'])
 
     def test_a_result_that_comes_by_a_signal_is_masked_too(self):
         whole = template()
@@ -77,7 +77,7 @@ class HiddenTest(deployments.DeploymentTestCase):
             self.step(task)
         again = self.heat.load(stack)
         again['deployment'].handle_signal({'deploy_stderr': f'got {SECRET}'})
-        self.assertEqual('got ******', self.outputs()['deploy_stderr'])
+        assert self.outputs()['deploy_stderr'] == 'got ******'
 
     def test_values_that_a_stack_hands_down_are_known_below_it(self):
         above = self.heat.stack(
@@ -105,7 +105,8 @@ class HiddenTest(deployments.DeploymentTestCase):
             name='below',
             owner_id=middle.id,
         )
-        self.assertEqual(
-            {SECRET, 'tok-en-1', '123456'},
-            set(server_fleets.hidden_values(below)),
-        )
+        assert set(server_fleets.hidden_values(below)) == {
+            SECRET,
+            'tok-en-1',
+            '123456',
+        }

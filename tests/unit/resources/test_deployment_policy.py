@@ -46,19 +46,18 @@ class PolicyTest(deployments.DeploymentTestCase):
         stack = self.heat.stack(whole)
         task = self.heat.begin(stack, 'CREATE')
         reason = self.failed(task, stack)
-        self.assertEqual([], self.handed)
-        self.assertEqual([], self.deployment_rows())
+        assert self.handed == []
+        assert self.deployment_rows() == []
         return stack, reason
 
     def test_a_closed_server_takes_nothing_from_another_stack(self):
         _, server_id = self.other('SAME_STACK')
         stack, reason = self.refused(self.theirs(server_id))
-        self.assertIn(
+        assert (
             f'Server {server_id} accepts only deployments of its own stack: '
             'deployment_policy is SAME_STACK in the metadata of resource '
-            'server of stack servers',
-            reason,
-        )
+            'server of stack servers'
+        ) in reason
         self.delete(stack)
         self.assert_nothing_left()
 
@@ -66,20 +65,18 @@ class PolicyTest(deployments.DeploymentTestCase):
         stack, server_id = self.other()
         whole = self.theirs(server_id, actions=deployments.ALL_ACTIONS)
         other = self.created(whole, name='stack')
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1
         self.update(stack, server('SAME_STACK'))
         again = self.heat.load(other)
         changed = self.theirs(
             server_id, actions=deployments.ALL_ACTIONS, name='x'
         )
         task = self.heat.begin(again, 'UPDATE', changed)
-        self.assertIn(
-            'only deployments of its own stack', self.failed(task, again)
-        )
-        self.assertEqual(1, len(self.handed))
+        assert 'only deployments of its own stack' in self.failed(task, again)
+        assert len(self.handed) == 1
         # It goes all the same, and its DELETE is not run.
         self.delete(other)
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1
         self.assert_nothing_left()
 
     def test_a_resource_with_the_servers_id_opens_nothing(self):
@@ -88,7 +85,7 @@ class PolicyTest(deployments.DeploymentTestCase):
         _, server_id = self.other('SAME_STACK')
         mine['server'].resource_id_set(server_id)
         _, reason = self.refused(self.theirs(server_id))
-        self.assertIn('only deployments of its own stack', reason)
+        assert 'only deployments of its own stack' in reason
 
     def test_a_resource_of_another_project_closes_nothing(self):
         stack, server_id = self.other()
@@ -100,8 +97,8 @@ class PolicyTest(deployments.DeploymentTestCase):
         stranger['server'].resource_id_set(server_id)
         self.heat.context = theirs
         self.created(self.theirs(server_id), name='stack')
-        self.assertEqual(1, len(self.handed))
-        self.assertEqual('CREATE_COMPLETE', '_'.join(stack.state))
+        assert len(self.handed) == 1
+        assert '_'.join(stack.state) == 'CREATE_COMPLETE'
 
     def test_a_trigger_from_another_stack_is_refused(self):
         stack, server_id = self.other()
@@ -112,7 +109,7 @@ class PolicyTest(deployments.DeploymentTestCase):
         other = self.created(whole, name='stack')
         self.update(stack, server('SAME_STACK'))
         other['deployment'].signal({'trigger': 'BACKUP'})
-        self.assertIn(
-            'only deployments of its own stack', str(deployments.events(other))
+        assert 'only deployments of its own stack' in str(
+            deployments.events(other)
         )
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1

@@ -40,15 +40,13 @@ class ResumeTest(deployments.DeploymentTestCase):
         stack = self.dead()
         (before,) = self.deployment_rows()
         self.update(stack, WHOLE)
-        self.assertEqual(['CREATE'], self.ran())
+        assert self.ran() == ['CREATE']
         found = self.heat.load(stack)['deployment']
-        self.assertEqual('once', found.FnGetAtt('answer'))
+        assert found.FnGetAtt('answer') == 'once'
         (row,) = self.deployment_rows()
-        self.assertEqual(
-            (before.id, before.config_id), (row.id, row.config_id)
-        )
+        assert (row.id, row.config_id) == (before.id, before.config_id)
         self.delete(stack)
-        self.assertEqual(['CREATE', 'DELETE'], self.ran())
+        assert self.ran() == ['CREATE', 'DELETE']
         self.assert_nothing_left()
 
     def test_what_has_failed_on_its_server_is_replaced(self):
@@ -56,4 +54,4 @@ class ResumeTest(deployments.DeploymentTestCase):
         (row,) = self.deployment_rows()
         rows.change(self.heat.context, row.id, status='FAILED')
         self.update(stack, WHOLE)
-        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.ran())
+        assert self.ran() == ['CREATE', 'CREATE', 'DELETE']

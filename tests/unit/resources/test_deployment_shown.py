@@ -30,34 +30,30 @@ class ShownTest(deployments.DeploymentTestCase):
         stack = self.created()
         (row,) = self.deployment_rows()
         found = self.shown(stack['deployment'])
-        self.assertEqual(
-            self.heat.rpc.show_software_deployment(self.heat.context, row.id),
-            found,
+        assert found == self.heat.rpc.show_software_deployment(
+            self.heat.context, row.id
         )
         config = stack['config']
-        self.assertEqual(
-            self.heat.rpc.show_software_config(
-                self.heat.context, config.resource_id
-            ),
-            self.shown(config),
+        assert self.shown(config) == self.heat.rpc.show_software_config(
+            self.heat.context, config.resource_id
         )
         # What is not there is null.
         found = api.format_resource_attributes(
             stack['deployment'], [*expected]
         )
-        self.assertLessEqual(expected.items(), found.items())
+        assert expected.items() <= found.items()
         # A server sees neither, as before: the API's policy denies it.
         stack.context.roles.append(cfg.CONF.heat_stack_user_role)
-        self.assertNotIn('server_id', self.shown(stack['deployment']))
-        self.assertIsNone(config._show_resource())
+        assert 'server_id' not in self.shown(stack['deployment'])
+        assert config._show_resource() is None
 
     def test_what_was_withdrawn_is_shown_with_the_reason(self):
         stack, _ = self.fails(deployments.template(timeout=5), None)
         found = self.shown(stack['deployment'])
-        self.assertEqual('FAILED', found['status'])
-        self.assertIn('has not signalled CREATE', found['status_reason'])
-        self.assertEqual(stack['server'].resource_id, found['server_id'])
-        self.assertIsNone(stack['deployment'].FnGetAtt('deploy_stdout'))
+        assert found['status'] == 'FAILED'
+        assert 'has not signalled CREATE' in found['status_reason']
+        assert found['server_id'] == stack['server'].resource_id
+        assert stack['deployment'].FnGetAtt('deploy_stdout') is None
 
     def test_a_config_that_is_gone_must_be_replaced(self):
         stack = self.created()
@@ -66,14 +62,14 @@ class ShownTest(deployments.DeploymentTestCase):
             self.heat.context, deployment.resource_id
         )
         # A deployment must not.
-        self.assertEqual({}, deployment.get_live_state(deployment.properties))
+        assert deployment.get_live_state(deployment.properties) == {}
         # Yet one that the template has by its ID must be there.
         self.patch(type(deployment), 'external_id', deployment.resource_id)
         self.assertRaises(
             exception.StackValidationFailed, deployment.validate_external
         )
         config.resource_id = str(uuid.uuid4())
-        self.assertNotIn('id', self.shown(config))
+        assert 'id' not in self.shown(config)
         self.assertRaises(
             exception.EntityNotFound,
             config.get_live_state,
@@ -92,12 +88,12 @@ class ShownTest(deployments.DeploymentTestCase):
             return stack['deployment'].FnGetAtt('deploy_stdout')
 
         before = self.heat.load(stack)
-        self.assertEqual('CREATE', said(before))
+        assert said(before) == 'CREATE'
         self.act(stack, 'SUSPEND')
         # Whoever shows a stack stores what it has resolved last of all.
         before['deployment'].store_attributes()
         after = self.heat.load(stack)
-        self.assertEqual('SUSPEND', said(after))
+        assert said(after) == 'SUSPEND'
         after['deployment'].store_attributes()
         stored = self.heat.load(stack)['deployment'].attributes
-        self.assertEqual({'deploy_stdout': 'SUSPEND'}, stored.cached_attrs)
+        assert stored.cached_attrs == {'deploy_stdout': 'SUSPEND'}

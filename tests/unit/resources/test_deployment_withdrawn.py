@@ -42,11 +42,11 @@ class WithdrawnTest(deployments.DeploymentTestCase):
         own = self.heats_own(stack, row)
         own.handle_update(own.t, None, {})
         (config,) = self.in_metadata(stack)
-        self.assertEqual('UPDATE', deployments.inputs(config)['deploy_action'])
-        self.assertNotIn(row.config_id, self.config_ids())
+        assert deployments.inputs(config)['deploy_action'] == 'UPDATE'
+        assert row.config_id not in self.config_ids()
         # It deletes all of it.
         own._delete_resource()
-        self.assertEqual([], self.deployment_rows())
+        assert self.deployment_rows() == []
 
     def test_heats_own_class_replaces_it_for_an_input(self):
         config = {'inputs': [{'name': 'who', 'replace_on_change': True}]}

@@ -39,16 +39,14 @@ class DocumentedTest(deployments.DeploymentTestCase):
         self.answer = {'greeting': 'Hello, world'}
         stack = self.created(self.template())
         resource = stack['deployment']
-        self.assertEqual('Hello, world', resource.FnGetAtt('greeting'))
-        self.assertEqual(
-            'TEMP_URL_POLL', resource.FnGetAtt('signal_transport')
-        )
+        assert resource.FnGetAtt('greeting') == 'Hello, world'
+        assert resource.FnGetAtt('signal_transport') == 'TEMP_URL_POLL'
         self.delete(stack)
-        self.assertEqual(2, len(self.handed))
+        assert len(self.handed) == 2
         self.assert_nothing_left()
 
     def test_it_fails_as_it_says(self):
         _, reason = self.fails(
             self.template(), {'problem': 'no name to greet'}
         )
-        self.assertIn('error output "problem" has a value', reason)
+        assert 'error output "problem" has a value' in reason

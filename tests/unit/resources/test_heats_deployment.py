@@ -89,10 +89,10 @@ class Scenarios:
         self.step(task, 9)
         # A server may well send its former result once more.
         self.send(self.handed[0], {'answer': 'old'})
-        self.assertFalse(self.step(task, 60))
+        assert not self.step(task, 60)
         self.send(self.handed[1], {'answer': 'new'})
         self.finish(task)
-        self.assertEqual('new', stack['deployment'].FnGetAtt('answer'))
+        assert stack['deployment'].FnGetAtt('answer') == 'new'
 
     def test_no_signal_is_lost_to_a_clock_that_lags(self):
         stack = self.created()
@@ -109,7 +109,7 @@ class Scenarios:
         self.step(task, 5)
         self.send(self.handed[0])
         self.finish(task, 60)
-        self.assertEqual('COMPLETE', stack.status)
+        assert stack.status == 'COMPLETE'
 
     def test_no_output_of_the_former_action_remains(self):
         self.answer = {'answer': '1'}
@@ -117,13 +117,13 @@ class Scenarios:
         self.answer = {'deploy_stdout': 'second'}
         self.update(stack, deployments.template(name='x'))
         again = self.heat.load(stack)
-        self.assertIsNone(again['deployment'].FnGetAtt('answer'))
+        assert again['deployment'].FnGetAtt('answer') is None
 
     def test_without_a_config_it_has_the_attributes_that_all_have(self):
         whole = deployments.template(actions=['SUSPEND'])
         del whole['resources']['deployment']['properties']['config']
         stack = self.created(whole)
-        self.assertIsNone(stack['deployment'].FnGetAtt('deploy_stdout'))
+        assert stack['deployment'].FnGetAtt('deploy_stdout') is None
 
 
 class DoneBetterTest(Scenarios, deployments.DeploymentTestCase):
@@ -137,7 +137,7 @@ class DoneBetterTest(Scenarios, deployments.DeploymentTestCase):
         whole = deployments.template(actions=['SUSPEND'])
         del whole['resources']['deployment']['properties']['config']
         resource = self.created(whole)['deployment']
-        self.assertIsNone(resource.FnGetAtt('signal_transport'))
+        assert resource.FnGetAtt('signal_transport') is None
         self.assertRaises(
             exception.InvalidTemplateAttribute, resource.FnGetAtt, 'answer'
         )
@@ -183,6 +183,6 @@ class HeatsOwnTest(Scenarios, deployments.DeploymentTestCase):
     def test_what_plays_swift_here_is_good_enough(self):
         self.answer = {'answer': '42'}
         stack = self.created()
-        self.assertEqual('42', stack['deployment'].FnGetAtt('answer'))
+        assert stack['deployment'].FnGetAtt('answer') == '42'
         self.delete(stack)
-        self.assertEqual({}, self.client.containers)
+        assert self.client.containers == {}

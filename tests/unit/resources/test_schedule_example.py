@@ -32,7 +32,7 @@ class ExampleTest(base.ScheduleCase):
     def test_each_property_has_an_example(self):
         used = {name for given in self.given for name in given}
         schema = software_schedule.SoftwareSchedule.properties_schema
-        self.assertEqual(set(schema), used)
+        assert used == set(schema)
 
     def test_each_schedule_is_created(self):
         paused = []
@@ -45,6 +45,6 @@ class ExampleTest(base.ScheduleCase):
                     'secret': 'a secret that is long',
                 }
             stack = self.heat.create(base.template(**given), f's{number}')
-            self.assertEqual(0, self.get(stack, 'missed'))
+            assert self.get(stack, 'missed') == 0
             paused.append(self.get(stack, 'paused'))
-        self.assertEqual(['', 'until the release', ''], paused)
+        assert paused == ['', 'until the release', '']

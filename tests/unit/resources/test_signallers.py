@@ -90,19 +90,18 @@ class TriggerTest(SignallerTestCase):
         stack['deployment'].signal({})
         self.finish(task)
         stack.persist_state_and_release_lock('engine')
-        self.assertEqual('COMPLETE', stack.status)
+        assert stack.status == 'COMPLETE'
         return stack
 
     def test_a_server_starts_nothing(self):
         stack = self.stack()
         for context in (self.server(stack), self.own(stack)):
             said = self.send_as(stack, context, BACKUP)
-            self.assertEqual(
+            assert said == (
                 "Not triggered: it was sent with credentials of the stack's "
-                'servers. To permit that, set property "trigger_by_servers"',
-                said,
+                'servers. To permit that, set property "trigger_by_servers"'
             )
-        self.assertEqual([], self.given(stack))
+        assert self.given(stack) == []
 
     def url(self, stack, context):
         loaded = self.heat.load(stack, context)
@@ -111,27 +110,27 @@ class TriggerTest(SignallerTestCase):
     def test_who_may_not_update_the_stack_does_not_see_its_trigger_url(self):
         stack = self.stack(trigger_url=True)
         url = self.url(stack, self.heat.context)
-        self.assertIn('/signal/', url)
-        self.assertIsNone(self.url(stack, self.reader()))
-        self.assertIsNone(self.url(stack, self.server(stack)))
+        assert '/signal/' in url
+        assert self.url(stack, self.reader()) is None
+        assert self.url(stack, self.server(stack)) is None
         # With the rules of former years a reader may update stacks, too.
         self.policy(enforce_new_defaults=False)
-        self.assertEqual(url, self.url(stack, self.reader()))
+        assert self.url(stack, self.reader()) == url
         said = self.send_as(stack, self.reader(), BACKUP)
-        self.assertIn('of BACKUP has started', said)
+        assert 'of BACKUP has started' in said
 
     def test_the_key_of_a_trigger_url_goes_where_the_user_stays(self):
         stack = self.stack(signal_transport='HEAT_SIGNAL', trigger_url=True)
         self.update(stack, self.template(signal_transport='HEAT_SIGNAL'))
         left = self.heat.load(stack)['deployment'].data()
-        self.assertIn('user_id', left)
-        self.assertFalse({'access_key', 'secret_key'} & set(left))
+        assert 'user_id' in left
+        assert not {'access_key', 'secret_key'} & set(left)
 
     def test_a_template_may_permit_it(self):
         for name in ('trigger_by_servers', 'trigger_url'):
             stack = self.stack(**{name: True})
             said = self.send_as(stack, self.server(stack), BACKUP)
-            self.assertIn('of BACKUP has started', said)
+            assert 'of BACKUP has started' in said
             self.delete(stack)
 
 
@@ -145,10 +144,10 @@ class ResultTest(SignallerTestCase):
 
     def assert_refused(self, stack, context, details, why):
         said = self.send_as(stack, context, details)
-        self.assertIn('Result refused: ', said)
-        self.assertIn(why, said)
+        assert 'Result refused: ' in said
+        assert why in said
         (row,) = self.deployment_rows()
-        self.assertEqual('IN_PROGRESS', row.status)
+        assert row.status == 'IN_PROGRESS'
 
     def named(self, **details):
         return {body.CONFIG_ID: self.handed[-1]['id'], **details}
@@ -188,26 +187,26 @@ class ResultTest(SignallerTestCase):
         stack, task = self.rebuilt()
         own = self.own(stack)
         said = self.send_as(stack, own, self.by_url(0, deploy_status_code=7))
-        self.assertEqual(
+        assert said == (
             'Signal: Result ignored: it answers an earlier action on server '
-            'server, which failed with exit code 7; UPDATE still waits',
-            said,
+            'server, which failed with exit code 7; UPDATE still waits'
         )
         (row,) = self.deployment_rows()
-        self.assertEqual('IN_PROGRESS', row.status)
+        assert row.status == 'IN_PROGRESS'
         # It no longer names a config, but came by the right URL.
-        self.assertIn('succeeded', self.send_as(stack, own, self.by_url(-1)))
+        assert 'succeeded' in self.send_as(stack, own, self.by_url(-1))
         self.finish(task)
-        self.assertEqual('COMPLETE', stack.status)
+        assert stack.status == 'COMPLETE'
 
     def test_an_agent_that_names_none_any_more_is_heard_after_a_failure(self):
         stack, task = self.waiting_for(timeout=60)
         own = self.own(stack)
         self.send_as(stack, own, self.named(**{body.REPORT: {}}))
         self.assert_refused(stack, own, {}, 'names none')
-        self.assertIn('within 60 s', self.failed(task, stack))
-        self.assertNotIn(
-            'heat_plugins_naming', self.heat.load(stack)['deployment'].data()
+        assert 'within 60 s' in self.failed(task, stack)
+        assert (
+            'heat_plugins_naming'
+            not in self.heat.load(stack)['deployment'].data()
         )
 
     def test_a_reader_answers_for_none(self):
@@ -220,4 +219,4 @@ class ResultTest(SignallerTestCase):
         self.assert_refused(stack, self.reader(), report, 'policy')
         self.send_as(stack, self.own(stack), {})
         self.finish(task)
-        self.assertEqual('COMPLETE', stack.status)
+        assert stack.status == 'COMPLETE'

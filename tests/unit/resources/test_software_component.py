@@ -39,10 +39,8 @@ class Cases:
         entries = [entry('CREATE', 'UPDATE'), entry('BACKUP', 'BACKUP')]
         stack = self.heat.create(template(*entries))
         component = stack['component']
-        self.assertEqual(entries, component.FnGetAtt('configs'))
-        self.assertEqual(
-            ['CREATE', 'UPDATE', 'BACKUP'], component.FnGetAtt('actions')
-        )
+        assert component.FnGetAtt('configs') == entries
+        assert component.FnGetAtt('actions') == ['CREATE', 'UPDATE', 'BACKUP']
 
     def test_actions_that_are_not_there_yet_are_not_taken_for_equal(self):
         stack = self.heat.stack(
@@ -57,8 +55,8 @@ class Cases:
         said = self.why_invalid(
             template(entry('CREATE'), entry('DELETE', 'CREATE'))
         )
-        self.assertIn('"CREATE" already has a config', said)
-        self.assertIn('resources.component.properties', said)
+        assert '"CREATE" already has a config' in said
+        assert 'resources.component.properties' in said
 
 
 class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
@@ -67,11 +65,10 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
     def test_has_heats_properties_and_all_its_attributes(self):
         ours = software_config.SoftwareComponent
         theirs = heats.SoftwareComponent
-        self.assertEqual(theirs.properties_schema, ours.properties_schema)
-        self.assertLessEqual(
-            {*theirs.attributes_schema, *theirs.ATTRIBUTES},
-            {*ours.attributes_schema},
-        )
+        assert ours.properties_schema == theirs.properties_schema
+        assert {*theirs.attributes_schema, *theirs.ATTRIBUTES} <= {
+            *ours.attributes_schema
+        }
 
     def test_the_attributes_can_be_read_in_a_template(self):
         source = template(entry('CREATE'), entry('BACKUP'))
@@ -81,10 +78,11 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
             'a': {'value': {'get_attr': ['component', 'configs', 0, 'tool']}},
         }
         stack = self.heat.load(self.heat.create(source))
-        self.assertEqual(
-            {'all': ['CREATE', 'BACKUP'], 'second': 'BACKUP', 'a': 'script'},
-            self.heat.outputs(stack),
-        )
+        assert self.heat.outputs(stack) == {
+            'all': ['CREATE', 'BACKUP'],
+            'second': 'BACKUP',
+            'a': 'script',
+        }
 
     def test_an_entry_without_actions_offers_heats_default(self):
         bare = {'tool': 'script', 'config': SH}
@@ -104,21 +102,22 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
             )
         ):
             stack = self.heat.create(template(*entries), f'stack{number}')
-            self.assertEqual(
-                ['CREATE', 'UPDATE', *expected],
-                stack['component'].FnGetAtt('actions'),
-            )
+            assert stack['component'].FnGetAtt('actions') == [
+                'CREATE',
+                'UPDATE',
+                *expected,
+            ]
 
     def test_attributes_are_none_before_and_after_the_row(self):
         stack = self.heat.stack(template(entry('CREATE')))
-        self.assertIsNone(stack['component'].FnGetAtt('actions'))
+        assert stack['component'].FnGetAtt('actions') is None
         self.heat.run(stack, 'CREATE')
         self.heat.rpc.delete_software_config(
             self.heat.context, stack['component'].resource_id
         )
         again = self.heat.load(stack)
-        self.assertIsNone(again['component'].FnGetAtt('actions'))
-        self.assertIsNone(again['component'].FnGetAtt('configs'))
+        assert again['component'].FnGetAtt('actions') is None
+        assert again['component'].FnGetAtt('configs') is None
 
     def test_inputs_and_outputs_are_checked_too(self):
         said = self.why_invalid(
@@ -128,8 +127,8 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
                 outputs=[{'name': 'a'}, {'name': 'a'}],
             )
         )
-        self.assertIn('inputs[0]', said)
-        self.assertIn('outputs[1]', said)
+        assert 'inputs[0]' in said
+        assert 'outputs[1]' in said
 
     def test_what_is_hardly_meant_is_logged(self):
         stack = self.heat.stack(template(entry('create')))
@@ -137,7 +136,7 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
             stack.validate()
         (record,) = logs.records
         for text in ('"create" is not "CREATE"', 'no entry serves CREATE'):
-            self.assertIn(text, record.getMessage())
+            assert text in record.getMessage()
 
     def test_stores_what_heats_class_stores(self):
         source = template(

@@ -61,12 +61,8 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
 
     def test_has_heats_properties_and_attributes(self):
         ours = software_config.SoftwareConfig
-        self.assertEqual(
-            heats.SoftwareConfig.properties_schema, ours.properties_schema
-        )
-        self.assertEqual(
-            heats.SoftwareConfig.attributes_schema, ours.attributes_schema
-        )
+        assert ours.properties_schema == heats.SoftwareConfig.properties_schema
+        assert ours.attributes_schema == heats.SoftwareConfig.attributes_schema
 
     def test_duplicates_are_refused_all_at_once_and_in_their_place(self):
         message = self.refused(
@@ -75,9 +71,9 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
                 'outputs': [{'name': 'log'}, {'name': 'log'}],
             }
         )
-        self.assertIn('resources.config.properties: ', message)
-        self.assertIn('inputs[1]: the input "who" is declared 2', message)
-        self.assertIn('outputs[1]: the output "log" is declared 2', message)
+        assert 'resources.config.properties: ' in message
+        assert 'inputs[1]: the input "who" is declared 2' in message
+        assert 'outputs[1]: the output "log" is declared 2' in message
 
     def test_doubts_are_logged_once_with_stack_and_resource(self):
         with self.assertLogs(software_config.__name__, 'DEBUG') as logs:
@@ -89,7 +85,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
                 }
             )
         (warning,) = logs.records
-        self.assertEqual('WARNING', warning.levelname)
+        assert warning.levelname == 'WARNING'
         for text in (
             '"config"',
             '"shop"',
@@ -97,7 +93,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
             'deploy_stdout',
             'scirpt',
         ):
-            self.assertIn(text, warning.getMessage())
+            assert text in warning.getMessage()
 
     def with_parameters(self, **options):
         return self.heat.stack(
@@ -123,7 +119,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
         error = self.assertRaises(
             exception.StackValidationFailed, stack.validate
         )
-        self.assertIn('"who"', str(error))
+        assert '"who"' in str(error)
         # Heat validates a nested stack so before it has the values.
         later = self.with_parameters(strict_validate=False, name='later')
         later.validate()
@@ -137,7 +133,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
 
     def test_every_config_gets_a_name(self):
         stack = self.heat.create(template(FULL))
-        self.assertEqual(FULL['config'], stack['config'].FnGetAtt('config'))
+        assert stack['config'].FnGetAtt('config') == FULL['config']
         self.heat.update(stack, template({**FULL, 'config': '#!/bin/bash'}))
         self.heat.update(self.heat.load(stack), template({'config': None}))
         names = [
@@ -145,7 +141,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
             for call in self.heat.rpc.calls
             if call.method == 'create_software_config'
         ]
-        self.assertEqual(3, len(names))
+        assert len(names) == 3
         for name in names:
             self.assertRegex(name, '^stack-config-[a-z0-9]+$')
 
@@ -153,7 +149,7 @@ class SoftwareConfigTest(heat_fixture.HeatTestCase):
         again = self.heat.load(stack)
         number = again['config'].resource_id
         self.heat.rpc.delete_software_config(self.heat.context, number)
-        self.assertIsNone(again['config'].FnGetAtt('config'))
+        assert again['config'].FnGetAtt('config') is None
         self.heat.delete(again)
 
 
@@ -171,6 +167,4 @@ class SameRowsTest(heat_fixture.HeatTestCase):
     def test_for_templates_full_and_bare(self):
         self.heat.cleanup()
         for properties in (FULL, {}, {'config': None}, {'inputs': None}):
-            self.assertEqual(
-                self.rows({}, properties), self.rows(OURS, properties)
-            )
+            assert self.rows(OURS, properties) == self.rows({}, properties)

@@ -39,10 +39,7 @@ class SchemaTest(testtools.TestCase):
             if 'servers' in ours:
                 # Only a group has them.
                 expected |= {'max_failures', 'members'}
-            self.assertEqual(
-                expected,
-                set(ours) - set(heats.properties_schema),
-            )
+            assert set(ours) - set(heats.properties_schema) == expected
             for key, schema in heats.properties_schema.items():
                 different = {
                     field
@@ -60,7 +57,7 @@ class SchemaTest(testtools.TestCase):
                 allowed = (
                     {'update_allowed'} if key == 'signal_transport' else set()
                 )
-                self.assertEqual(allowed, different, (name, key))
+                assert different == allowed, (name, key)
 
     def test_each_transport_of_heats_may_be_named(self):
         for name, heats in HEATS.items():
@@ -70,11 +67,11 @@ class SchemaTest(testtools.TestCase):
                 .properties_schema['signal_transport']
                 .constraints
             )
-            self.assertEqual(
-                {'AUTO', 'TEMP_URL_POLL'},
-                set(ours.allowed) - set(theirs.allowed),
-            )
-            self.assertLessEqual(set(theirs.allowed), set(ours.allowed))
+            assert set(ours.allowed) - set(theirs.allowed) == {
+                'AUTO',
+                'TEMP_URL_POLL',
+            }
+            assert set(theirs.allowed) <= set(ours.allowed)
 
     def test_each_attribute_is_there_with_the_same_type(self):
         for name, heats in HEATS.items():
@@ -83,29 +80,25 @@ class SchemaTest(testtools.TestCase):
             own = heats.attributes_schema.keys() - heats.base_attributes_schema
             for key in own:
                 schema = heats.attributes_schema[key]
-                self.assertEqual(schema.type, ours[key].type)
+                assert ours[key].type == schema.type
             expected = {'signal_transport', 'runs', 'trigger_url'}
             if 'deploy_stdouts' in ours:
                 # Only a group has them.
                 expected.add('members')
-            self.assertEqual(
-                expected,
-                set(ours) - set(heats.attributes_schema) - {'show'},
-                name,
-            )
+            assert (
+                set(ours) - set(heats.attributes_schema) - {'show'} == expected
+            ), name
 
     def test_heats_own_schemas_are_left_alone(self):
-        self.assertNotIn('timeout', base.SoftwareDeployment.properties_schema)
-        self.assertFalse(
-            base.SoftwareDeployment.properties_schema[
-                'signal_transport'
-            ].update_allowed
-        )
+        assert 'timeout' not in base.SoftwareDeployment.properties_schema
+        assert not base.SoftwareDeployment.properties_schema[
+            'signal_transport'
+        ].update_allowed
 
     def test_each_type_names_the_support_that_heats_does(self):
         for name, heats in HEATS.items():
             ours = deployments.OURS[name].support_status
-            self.assertEqual(heats.support_status.to_dict(), ours.to_dict())
+            assert ours.to_dict() == heats.support_status.to_dict()
 
 
 class UpdateTest(deployments.DeploymentTestCase):
@@ -114,7 +107,7 @@ class UpdateTest(deployments.DeploymentTestCase):
         before = stack['deployment'].resource_id
         # It is not touched for nothing.
         self.update(stack, deployments.template())
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1
         given = {}
         handed = 1
         for change, runs in (
@@ -128,13 +121,13 @@ class UpdateTest(deployments.DeploymentTestCase):
             given |= change
             self.update(stack, deployments.template(**given))
             handed += runs
-            self.assertEqual(handed, len(self.handed), change)
+            assert len(self.handed) == handed, change
             again = self.heat.load(stack)
-            self.assertEqual(before, again['deployment'].resource_id)
+            assert again['deployment'].resource_id == before
         self.update(stack, deployments.template(server='other'))
         again = self.heat.load(stack)
-        self.assertNotEqual(before, again['deployment'].resource_id)
-        self.assertEqual(1, len(self.deployment_rows()))
+        assert again['deployment'].resource_id != before
+        assert len(self.deployment_rows()) == 1
 
     def replacing(self, **properties):
         return deployments.template(
@@ -154,11 +147,11 @@ class UpdateTest(deployments.DeploymentTestCase):
             stack, self.replacing(input_values={'who': 'a', 'why': 'x'})
         )
         again = self.heat.load(stack)
-        self.assertEqual(before, again['deployment'].resource_id)
+        assert again['deployment'].resource_id == before
         self.update(stack, self.replacing(input_values={'who': 'b'}))
         again = self.heat.load(stack)
-        self.assertNotEqual(before, again['deployment'].resource_id)
-        self.assertEqual(1, len(self.deployment_rows()))
+        assert again['deployment'].resource_id != before
+        assert len(self.deployment_rows()) == 1
 
     def test_one_that_failed_is_repeated_though_nothing_changes(self):
         stack = self.created()
@@ -168,17 +161,17 @@ class UpdateTest(deployments.DeploymentTestCase):
             base.SoftwareDeployment, 'make_replacement', return_value=7
         ):
             found = stack['deployment'].make_replacement(None, None, None)
-        self.assertEqual(7, found)
-        self.assertEqual(1, len(self.deployment_rows()))
+        assert found == 7
+        assert len(self.deployment_rows()) == 1
         self.answer = {'deploy_status_code': 1}
         changed = deployments.template(name='x')
         self.failed(self.heat.begin(stack, 'UPDATE', changed), stack)
         self.answer = {}
         self.update(stack, changed)
         again = self.heat.load(stack)
-        self.assertEqual(before, again['deployment'].resource_id)
-        self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
-        self.assertEqual(3, len(self.handed))
+        assert again['deployment'].resource_id == before
+        assert again['deployment'].state == ('UPDATE', 'COMPLETE')
+        assert len(self.handed) == 3
 
     def replaced_by_one_that_is_lost(self, resource):
         """Let Heat fail to replace a deployment, or its engine die then."""
@@ -202,7 +195,7 @@ class UpdateTest(deployments.DeploymentTestCase):
         # It is left if an engine works on it, and it cannot be replaced.
         self.replaced_by_one_that_is_lost(resource)
         (row,) = self.deployment_rows()
-        self.assertEqual('IN_PROGRESS', row.status)
+        assert row.status == 'IN_PROGRESS'
         # Nobody would come here again.
         resource.state_set('CREATE', 'FAILED', 'Engine has died')
         self.replaced_by_one_that_is_lost(resource)
@@ -222,7 +215,7 @@ class AttributesTest(deployments.DeploymentTestCase):
     def test_a_declared_output_is_known_before_it_has_a_value(self):
         stack = self.created(deployments.template(actions=['SUSPEND']))
         resource = stack['deployment']
-        self.assertIsNone(resource.FnGetAtt('answer'))
+        assert resource.FnGetAtt('answer') is None
         self.assertRaises(
             exception.InvalidTemplateAttribute, resource.FnGetAtt, 'unknown'
         )
@@ -230,20 +223,18 @@ class AttributesTest(deployments.DeploymentTestCase):
         self.heat.rpc.delete_software_config(
             self.heat.context, stack['config'].resource_id
         )
-        self.assertIsNone(resource.FnGetAtt('deploy_stdout'))
-        self.assertIsNone(resource.FnGetAtt('answer'))
+        assert resource.FnGetAtt('deploy_stdout') is None
+        assert resource.FnGetAtt('answer') is None
 
     def test_unless_the_config_declares_an_output_of_that_name(self):
         config = {'outputs': [{'name': 'signal_transport'}]}
         self.answer = {'signal_transport': 'carrier'}
         stack = self.created(deployments.template(config=config))
-        self.assertEqual(
-            'carrier', stack['deployment'].FnGetAtt('signal_transport')
-        )
+        assert stack['deployment'].FnGetAtt('signal_transport') == 'carrier'
         self.answer = {}
         self.update(stack, deployments.template(config=config, name='b'))
         again = self.heat.load(stack)
-        self.assertIsNone(again['deployment'].FnGetAtt('signal_transport'))
+        assert again['deployment'].FnGetAtt('signal_transport') is None
 
 
 class CheckTest(deployments.DeploymentTestCase):
@@ -256,24 +247,24 @@ class CheckTest(deployments.DeploymentTestCase):
         stack = self.created(deployments.template())
         calls = len(self.heat.rpc.calls)
         self.act(stack, 'CHECK')
-        self.assertEqual(1, len(self.handed))
-        self.assertEqual(calls, len(self.heat.rpc.calls))
+        assert len(self.handed) == 1
+        assert len(self.heat.rpc.calls) == calls
         self.heat.rpc.delete_software_deployment(
             self.heat.context, stack['deployment'].resource_id
         )
         state, reason = self.check(stack)
-        self.assertEqual(('CHECK', 'FAILED'), state)
-        self.assertIn('no longer exists', reason)
+        assert state == ('CHECK', 'FAILED')
+        assert 'no longer exists' in reason
         adopted = self.adopt(stack)['deployment']
-        self.assertEqual('FAILED', adopted.status)
-        self.assertIn('Cannot adopt deployment', adopted.status_reason)
-        self.assertTrue(adopted.needs_replace_failed())
+        assert adopted.status == 'FAILED'
+        assert 'Cannot adopt deployment' in adopted.status_reason
+        assert adopted.needs_replace_failed()
 
     def test_and_without_the_server(self):
         stack = self.created(deployments.template(server='nowhere'))
         state, reason = self.check(stack)
-        self.assertEqual(('CHECK', 'FAILED'), state)
-        self.assertIn('Server nowhere does not exist', reason)
+        assert state == ('CHECK', 'FAILED')
+        assert 'Server nowhere does not exist' in reason
 
 
 class AdoptTest(deployments.DeploymentTestCase):
@@ -283,33 +274,33 @@ class AdoptTest(deployments.DeploymentTestCase):
         row_id = stack['deployment'].resource_id
         self.send(self.handed[0], {'answer': 'late'})
         adopted = self.adopt(stack)
-        self.assertEqual(('ADOPT', 'COMPLETE'), adopted['deployment'].state)
-        self.assertEqual(row_id, adopted['deployment'].resource_id)
-        self.assertEqual('42', adopted['deployment'].FnGetAtt('answer'))
-        self.assertEqual([], self.containers())
+        assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
+        assert adopted['deployment'].resource_id == row_id
+        assert adopted['deployment'].FnGetAtt('answer') == '42'
+        assert self.containers() == []
         self.delete(adopted)
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual([], self.containers())
+        assert self.deployment_rows() == []
+        assert self.containers() == []
 
     def test_what_cannot_be_cleaned_up_does_not_keep_it_from_that(self):
         stack = self.created()
         self.swift.denied.add(deployments.PROJECT)
         adopted = self.adopt(stack)
-        self.assertEqual(('ADOPT', 'COMPLETE'), adopted['deployment'].state)
+        assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
 
     def test_one_that_waits_is_refused_and_can_be_updated(self):
         stack, task = self.waiting()
         self.addCleanup(task.cancel)
         adopted = self.adopt(stack)
-        self.assertEqual('FAILED', adopted['deployment'].status)
-        self.assertIn('IN_PROGRESS', adopted['deployment'].status_reason)
-        self.assertFalse(adopted['deployment'].needs_replace_failed())
+        assert adopted['deployment'].status == 'FAILED'
+        assert 'IN_PROGRESS' in adopted['deployment'].status_reason
+        assert not adopted['deployment'].needs_replace_failed()
 
     def test_no_container_that_is_not_ours_is_touched(self):
         stack = self.created()
         stack['deployment'].data_set('heat_plugins_signal_container', 'own')
         self.swift.store(deployments.PROJECT).put_container('own', {})
         adopted = self.adopt(stack)
-        self.assertEqual(('ADOPT', 'COMPLETE'), adopted['deployment'].state)
+        assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
         self.delete(adopted)
-        self.assertIn('own', self.containers())
+        assert 'own' in self.containers()

@@ -26,11 +26,11 @@ class StructuredConfigTest(heat_fixture.HeatTestCase):
 
     def test_has_heats_properties_and_attributes(self):
         ours = software_config.StructuredConfig
-        self.assertEqual(
-            heats.StructuredConfig.properties_schema, ours.properties_schema
+        assert (
+            ours.properties_schema == heats.StructuredConfig.properties_schema
         )
-        self.assertEqual(
-            heats.StructuredConfig.attributes_schema, ours.attributes_schema
+        assert (
+            ours.attributes_schema == heats.StructuredConfig.attributes_schema
         )
 
     def test_a_map_is_stored_and_is_an_attribute(self):
@@ -44,8 +44,8 @@ class StructuredConfigTest(heat_fixture.HeatTestCase):
             )
         )
         config = stack['config']
-        self.assertIsInstance(config, software_config.StructuredConfig)
-        self.assertEqual(self.BODY, config.FnGetAtt('config'))
+        assert isinstance(config, software_config.StructuredConfig)
+        assert config.FnGetAtt('config') == self.BODY
 
     def test_a_component_written_as_a_map_is_checked_as_one(self):
         message = self.why_invalid(
@@ -63,7 +63,7 @@ class StructuredConfigTest(heat_fixture.HeatTestCase):
                 }
             )
         )
-        self.assertIn('"deploy_signal_id"', message)
-        self.assertIn('outputs[1]', message)
-        self.assertIn('"BACKUP" already has a config', message)
-        self.assertIn('the action "" is blank', message)
+        assert '"deploy_signal_id"' in message
+        assert 'outputs[1]' in message
+        assert '"BACKUP" already has a config' in message
+        assert 'the action "" is blank' in message

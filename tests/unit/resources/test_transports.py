@@ -40,11 +40,9 @@ class Case(deployments.DeploymentTestCase):
         self.now_names.append(self.stack.name)
         self.task = self.heat.begin(self.stack, 'CREATE')
         self.step(self.task, 9)
-        self.assertEqual(
-            'IN_PROGRESS',
-            self.stack['deployment'].status,
-            self.stack['deployment'].status_reason,
-        )
+        assert self.stack['deployment'].status == 'IN_PROGRESS', self.stack[
+            'deployment'
+        ].status_reason
         (row,) = [
             row
             for row in self.deployment_rows()
@@ -62,7 +60,7 @@ class Case(deployments.DeploymentTestCase):
     def done(self):
         self.stack['deployment'].signal({})
         self.finish(self.task)
-        self.assertEqual('COMPLETE', self.stack.status)
+        assert self.stack.status == 'COMPLETE'
 
 
 class ValidationTest(Case):
@@ -94,11 +92,9 @@ class ValidationTest(Case):
     def test_a_service_that_is_not_in_the_catalogue_is_named(self):
         for transport, lacking in self.LACKING.items():
             said = self.refused(transport)
-            self.assertIn('cannot be used; AUTO uses', said)
-            self.assertIn(lacking, said)
-            self.assertIn(
-                'resources.deployment.properties.signal_transport', said
-            )
+            assert 'cannot be used; AUTO uses' in said
+            assert lacking in said
+            assert 'resources.deployment.properties.signal_transport' in said
         for servers in ({}, {'a': 'x'}):
             said = self.refused(
                 'ZAQAR_SIGNAL',
@@ -106,10 +102,10 @@ class ValidationTest(Case):
                 server=None,
                 servers=servers,
             )
-            self.assertIn(wording.no_service('messaging'), said)
+            assert wording.no_service('messaging') in said
         # A URL that could start no run.
         said = self.refused('NO_SIGNAL', trigger_url=True)
-        self.assertIn('properties.trigger_url: Servers cannot', said)
+        assert 'properties.trigger_url: Servers cannot' in said
 
     def test_a_server_that_polls_a_url_is_told_what_works(self):
         server = {
@@ -127,8 +123,8 @@ class ValidationTest(Case):
             said = self.refused(
                 'NO_SIGNAL', resources={'host': server}, **more
             )
-            self.assertIn('host has POLL_TEMP_URL', said)
-            self.assertIn('POLL_SERVER_CFN', said)
+            assert 'host has POLL_TEMP_URL' in said
+            assert 'POLL_SERVER_CFN' in said
 
     def test_an_update_goes_on_with_what_exists(self):
         self.heat.auth.endpoints['object-store'] = 'http://swift.invalid'
@@ -159,7 +155,7 @@ class ValidationTest(Case):
                 stack,
                 whole,
             )
-            self.assertIn(said, str(error))
+            assert said in str(error)
             resources['another']['properties']['server'] = 'one'
 
     def test_what_is_there_or_needs_nothing_is_not_refused(self):
@@ -192,9 +188,9 @@ class ValidationTest(Case):
 class AutoTest(Case):
     def chosen(self):
         given = self.given(signal_transport='AUTO')
-        self.assertEqual(
-            given['deploy_signal_transport'],
-            self.stack['deployment'].FnGetAtt('signal_transport'),
+        assert (
+            self.stack['deployment'].FnGetAtt('signal_transport')
+            == given['deploy_signal_transport']
         )
         self.done()
         self.stack.persist_state_and_release_lock('x')
@@ -202,7 +198,7 @@ class AutoTest(Case):
 
     def test_a_temp_url_is_the_first_choice(self):
         self.heat.auth.endpoints['cloudformation'] = CFN
-        self.assertEqual('TEMP_URL_POLL', self.chosen())
+        assert self.chosen() == 'TEMP_URL_POLL'
 
     def test_a_container_is_known_of_although_no_token_is_taken_for_now(self):
         def refuse_what_comes_after(request):
@@ -212,8 +208,8 @@ class AutoTest(Case):
 
         self.swift.before = refuse_what_comes_after
         self.heat.auth.endpoints['cloudformation'] = CFN
-        self.assertEqual('CFN_SIGNAL', self.chosen())
-        self.assertIn(rows.CONTAINER_KEY, self.stack['deployment'].data())
+        assert self.chosen() == 'CFN_SIGNAL'
+        assert rows.CONTAINER_KEY in self.stack['deployment'].data()
         self.swift.heal()
         self.delete(self.stack)
         self.assert_nothing_left()
@@ -229,13 +225,12 @@ class AutoTest(Case):
         _, reason = self.fails(
             deployments.template(signal_transport='AUTO'), {}
         )
-        self.assertIn(
+        assert (
             'cannot be used. TEMP_URL_POLL: no TEMP_URL_POLL here. '
             'ZAQAR_SIGNAL: no ZAQAR_SIGNAL here. '
             'CFN_SIGNAL: no CFN_SIGNAL here. '
-            'HEAT_SIGNAL: no HEAT_SIGNAL here',
-            reason,
-        )
+            'HEAT_SIGNAL: no HEAT_SIGNAL here'
+        ) in reason
 
     def test_what_passes_in_keystone_is_ridden_out(self):
         self.swift.denied.add(deployments.PROJECT)
@@ -255,15 +250,15 @@ class AutoTest(Case):
             self.step(task, 9)
             stack['deployment'].signal({})
             self.finish(task)
-            self.assertEqual('COMPLETE', stack.status)
+            assert stack.status == 'COMPLETE'
 
     def waiting_for_keystone(self, name):
         stack = self.heat.stack(
             deployments.template(signal_transport='AUTO'), name
         )
         task = self.heat.begin(stack, 'CREATE')
-        self.assertFalse(self.step(task, 9), stack.status_reason)
-        self.assertFalse(self.in_metadata(stack))
+        assert not self.step(task, 9), stack.status_reason
+        assert not self.in_metadata(stack)
         return stack, task
 
     def test_what_never_was_used_is_not_cleaned_up(self):
@@ -284,16 +279,14 @@ class AutoTest(Case):
             self.swift = fake_swift.Cluster()
             keys.KeyKeeper.forget_abilities()
             break_store()
-            self.assertEqual('CFN_SIGNAL', self.chosen())
-            self.assertNotIn(
-                rows.CONTAINER_KEY, self.stack['deployment'].data()
-            )
+            assert self.chosen() == 'CFN_SIGNAL'
+            assert rows.CONTAINER_KEY not in self.stack['deployment'].data()
             # It delays no deletion, and leaves no warning.
             with self.assertNoLogs('heat_plugins.resources', 'WARNING'):
                 deployment = self.stack['deployment']
                 self.finish(self.heat.start(deployment.delete), 9)
             events = '\n'.join(deployments.events(self.stack))
-            self.assertNotIn('Cannot clean up', events)
+            assert 'Cannot clean up' not in events
             self.delete(self.stack)
             self.assert_nothing_left()
 
@@ -306,7 +299,7 @@ class TempURLTest(Case):
         self.swift.endpoint = self.swift.endpoint.replace(host, 'new.invalid')
         self.update(stack, deployments.template(input_values={'who': 'moon'}))
         url = deployments.inputs(self.handed[-1])['deploy_signal_id']
-        self.assertEqual('new.invalid', parse.urlsplit(url).netloc)
+        assert parse.urlsplit(url).netloc == 'new.invalid'
 
     def lifetime(self, **properties):
         url = self.given(**properties)['deploy_signal_id']
@@ -342,15 +335,15 @@ class TempURLTest(Case):
             answers_by=deliveries.AnswersBy.OBJECT,
             url='http://secret',
         )
-        self.assertNotIn('secret', repr(signalling))
+        assert 'secret' not in repr(signalling)
 
     def test_on_ceph_the_account_key_serves(self):
         self.swift = fake_swift.ceph()
         self.answer = {}
         stack = self.created()
-        self.assertIn(
-            '/swift/v1/',
-            deployments.inputs(self.handed[0])['deploy_signal_id'],
+        assert (
+            '/swift/v1/'
+            in deployments.inputs(self.handed[0])['deploy_signal_id']
         )
         self.delete(stack)
         self.assert_nothing_left()
@@ -365,9 +358,9 @@ class OthersTest(Case):
         given = self.given(signal_transport='CFN_SIGNAL')
         url = parse.urlsplit(given['deploy_signal_id'])
         query = dict(parse.parse_qsl(url.query))
-        self.assertNotIn('Timestamp', query)
+        assert 'Timestamp' not in query
         (row,) = self.deployment_rows()
-        self.assertEqual(row.config.id, query['config'])
+        assert query['config'] == row.config.id
         # As heat-api-cfn and Keystone check it.
         signature = query.pop('Signature')
         secret = self.stack['deployment'].data()['secret_key']
@@ -378,22 +371,22 @@ class OthersTest(Case):
             'params': query,
         }
         signer = ec2_utils.Ec2Signer
-        self.assertEqual(signature, signer(secret).generate(request))
+        assert signer(secret).generate(request) == signature
         query['config'] = 'another'
-        self.assertNotEqual(signature, signer(secret).generate(request))
+        assert signer(secret).generate(request) != signature
         # Users and keys go with the deployment.
         self.done()
         resource = self.stack['deployment']
         self.finish(self.heat.start(resource.delete))
-        self.assertEqual({}, resource.data())
+        assert resource.data() == {}
 
     def test_heat_is_handed_credentials(self):
         given = self.given(signal_transport='HEAT_SIGNAL')
         for name in ('deploy_auth_url', 'deploy_user_id', 'deploy_password'):
-            self.assertTrue(given[name])
-        self.assertNotIn('deploy_signal_id', given)
+            assert given[name]
+        assert 'deploy_signal_id' not in given
         self.done()
-        self.assertEqual([], self.swift.seen)
+        assert self.swift.seen == []
 
 
 class LogInTest(Case):
@@ -417,12 +410,12 @@ class LogInTest(Case):
             self.assert_logs_in(given)
             self.done()
             self.finish(self.heat.start(self.stack['deployment'].delete))
-            self.assertNotIn(given['deploy_user_id'], self.domain.passwords)
+            assert given['deploy_user_id'] not in self.domain.passwords
 
     def test_where_auto_falls_to_it(self):
         self.swift.denied.add(deployments.PROJECT)
         given = self.given(signal_transport='AUTO', trigger_url=True)
-        self.assertEqual('ZAQAR_SIGNAL', given['deploy_signal_transport'])
+        assert given['deploy_signal_transport'] == 'ZAQAR_SIGNAL'
         self.assert_logs_in(given)
 
 
@@ -439,14 +432,12 @@ class ZaqarTest(Case):
 
     def test_a_stack_user_may_read_its_row(self):
         given = self.given(signal_transport='ZAQAR_SIGNAL')
-        self.assertEqual('queue', given['deploy_queue_id'])
-        self.assertTrue(given['deploy_auth_url'])
+        assert given['deploy_queue_id'] == 'queue'
+        assert given['deploy_auth_url']
         (row,) = self.deployment_rows()
-        self.assertEqual(
-            self.stack.stack_user_project_id, row.stack_user_project_id
-        )
+        assert row.stack_user_project_id == self.stack.stack_user_project_id
         self.done()
-        self.assertEqual([], self.swift.seen)
+        assert self.swift.seen == []
 
     def test_without_an_endpoint_it_cannot_be_used(self):
         del self.heat.auth.endpoints['messaging']
@@ -456,7 +447,7 @@ class ZaqarTest(Case):
         # It is lost after the stack was validated.
         self.patch(stack, 'validate', lambda: None)
         task = self.heat.begin(stack, 'CREATE')
-        self.assertIn('ZAQAR_SIGNAL: ', self.failed(task, stack))
+        assert 'ZAQAR_SIGNAL: ' in self.failed(task, stack)
 
 
 class FileSignal(transports.SignalTransport):
@@ -511,17 +502,17 @@ class FileTest(Case):
     def test_a_server_is_told_the_file_and_its_answer_counts(self):
         # AUTO takes it if it can.
         given = self.given(signal_transport='AUTO')
-        self.assertEqual('FILE', given['deploy_signal_transport'])
+        assert given['deploy_signal_transport'] == 'FILE'
         self.step(self.task, 20)
-        self.assertEqual('IN_PROGRESS', self.stack['deployment'].status)
+        assert self.stack['deployment'].status == 'IN_PROGRESS'
         self.written(given, b'{"answer": "42", "deploy_status_code": 0}')
         self.finish(self.task, 9)
-        self.assertEqual('COMPLETE', self.stack.status)
-        self.assertEqual('42', self.stack['deployment'].FnGetAtt('answer'))
-        self.assertEqual([], self.swift.seen)
+        assert self.stack.status == 'COMPLETE'
+        assert self.stack['deployment'].FnGetAtt('answer') == '42'
+        assert self.swift.seen == []
         SHARE.clear()
         given = self.given(signal_transport='AUTO')
-        self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
+        assert given['deploy_signal_transport'] == 'TEMP_URL_POLL'
 
 
 class DefaultTest(deployments.DeploymentTestCase):
@@ -532,8 +523,6 @@ class DefaultTest(deployments.DeploymentTestCase):
         self.addCleanup(
             cfg.CONF.clear_override, 'default_deployment_signal_transport'
         )
-        self.assertEqual(
-            'HEAT_SIGNAL', config.default_signal_transport(cfg.CONF)
-        )
+        assert config.default_signal_transport(cfg.CONF) == 'HEAT_SIGNAL'
         self.configure(default_deployment_signal_transport='AUTO')
-        self.assertEqual('AUTO', config.default_signal_transport(cfg.CONF))
+        assert config.default_signal_transport(cfg.CONF) == 'AUTO'

@@ -45,18 +45,18 @@ class PollerTest(Case):
     def test_a_container_as_it_should_be_is_listed(self):
         wanted = self.signals(3)
         self.fill(wanted[1])
-        self.assertEqual(({wanted[1]}, 1), self.poll(wanted))
+        assert self.poll(wanted) == ({wanted[1]}, 1)
 
     def test_an_overfull_one_is_asked_for_what_is_awaited(self):
         self.junk(5000)
         wanted = [*self.signals(2), body.report_name(self.signals(1)[0])]
         with self.assertLogs('heat_plugins.signals', 'WARNING') as log:
-            self.assertEqual((set(), 6), self.poll(wanted))
-        self.assertIn('more than 2003 objects', log.output[0])
+            assert self.poll(wanted) == (set(), 6)
+        assert 'more than 2003 objects' in log.output[0]
         self.fill(wanted[2])
-        self.assertEqual(({wanted[2]}, 3), self.poll(wanted))
+        assert self.poll(wanted) == ({wanted[2]}, 3)
         self.fill(wanted[1])
-        self.assertEqual(({wanted[1], wanted[2]}, 3), self.poll(wanted))
+        assert self.poll(wanted) == ({wanted[1], wanted[2]}, 3)
 
     def test_what_a_poll_costs_does_not_grow_with_what_lies_there(self):
         costs = []
@@ -64,24 +64,24 @@ class PollerTest(Case):
             self.junk(count)
             costs.append([self.poll(self.signals(1000))[1] for _ in range(9)])
             self.now += arrivals.OVERFULL_SECONDS
-        self.assertEqual(costs[0], costs[1])
-        self.assertEqual([arrivals.ONE_BY_ONE] * 8, costs[0][1:])
-        self.assertLessEqual(costs[0][0], arrivals.ONE_BY_ONE + 5)
+        assert costs[1] == costs[0]
+        assert costs[0][1:] == [arrivals.ONE_BY_ONE] * 8
+        assert costs[0][0] <= arrivals.ONE_BY_ONE + 5
 
     def test_all_are_asked_for_in_turn_and_stay_found(self):
         self.junk(5000)
         wanted = self.signals(220)
         self.fill(*wanted)
         found = [len(self.poll(wanted)[0]) for _ in range(4)]
-        self.assertEqual([100, 200, 220, 220], found)
+        assert found == [100, 200, 220, 220]
 
     def test_what_is_gone_is_found_no_more_at_its_next_turn(self):
         self.junk(5000)
         wanted = self.signals(2)
         self.fill(*wanted)
-        self.assertEqual(set(wanted), self.poll(wanted)[0])
+        assert self.poll(wanted)[0] == set(wanted)
         self.store.delete_object('box', wanted[0])
-        self.assertEqual({wanted[1]}, self.poll(wanted)[0])
+        assert self.poll(wanted)[0] == {wanted[1]}
 
     def test_it_is_listed_again_when_it_has_been_emptied(self):
         self.junk(5000)
@@ -89,14 +89,14 @@ class PollerTest(Case):
         self.poll(wanted)
         self.cluster.container('box').objects.clear()
         self.fill(wanted[3])
-        self.assertEqual(10, self.poll(wanted)[1])
+        assert self.poll(wanted)[1] == 10
         self.now += arrivals.OVERFULL_SECONDS
-        self.assertEqual(({wanted[3]}, 1), self.poll(wanted))
+        assert self.poll(wanted) == ({wanted[3]}, 1)
 
     def test_many_that_wait_may_have_their_signals_listed(self):
         wanted = self.signals(3000)
         self.fill(*wanted)
-        self.assertEqual(set(wanted), self.poll(wanted)[0])
+        assert self.poll(wanted)[0] == set(wanted)
 
     def test_a_container_that_is_gone_is_told(self):
         self.store.delete_container('box')

@@ -17,18 +17,18 @@ def nested(levels):
 class ParseTest(testtools.TestCase):
     def assert_bad(self, content, reason):
         error = self.assertRaises(errors.BadSignal, body.parse, content)
-        self.assertIn(reason, str(error))
-        self.assertLess(len(str(error)), 80)
+        assert reason in str(error)
+        assert len(str(error)) < 80
 
     def test_a_map_is_read_as_it_was_sent(self):
         details = {'a': [1, 2.5, None, True], 'ü': {'b': 'x\0y'}}
         for text in (json.dumps(details), json.dumps(details, indent=1)):
-            self.assertEqual(details, body.parse(text.encode()))
-        self.assertEqual({'ü': 1}, body.parse('{"ü": 1}'.encode()))
+            assert body.parse(text.encode()) == details
+        assert body.parse('{"ü": 1}'.encode()) == {'ü': 1}
 
     def test_an_empty_body_is_a_signal_without_outputs(self):
         for content in (b'', b' \r\n', b'null', b'{}'):
-            self.assertEqual({}, body.parse(content))
+            assert body.parse(content) == {}
 
     def test_what_is_no_map_of_json_is_refused_with_the_reason(self):
         for content, reason in (
@@ -55,26 +55,26 @@ class ParseTest(testtools.TestCase):
     def test_half_a_surrogate_pair_is_refused_and_a_whole_one_is_not(self):
         self.assert_bad(rb'{"a": ["\ud83d"]}', 'an incomplete character')
         self.assert_bad(rb'{"\udc00": 1}', 'an incomplete character')
-        self.assertEqual({'a': '😀'}, body.parse(rb'{"a": "\ud83d\ude00"}'))
+        assert body.parse(rb'{"a": "\ud83d\ude00"}') == {'a': '😀'}
 
     def test_deep_nesting_is_refused_long_before_python_gives_up(self):
-        self.assertIsNotNone(body.parse(nested(60)))
+        assert body.parse(nested(60)) is not None
         self.assert_bad(nested(70), 'levels deep')
         self.assert_bad(b'{"a":' * 300 + b'1' + b'}' * 300, 'levels deep')
         error = self.assertRaises(errors.BadSignal, body.parse, nested(400000))
-        self.assertLess(len(str(error)), 80)
+        assert len(str(error)) < 80
 
     def test_of_a_key_that_comes_twice_the_last_counts(self):
-        self.assertEqual({'a': 2}, body.parse(b'{"a": 1, "a": 2}'))
+        assert body.parse(b'{"a": 1, "a": 2}') == {'a': 2}
 
     def test_a_reason_shows_nothing_of_the_body(self):
         for content in (b'hunter2', b'["hunter2"]', b'"hunter2"'):
             error = self.assertRaises(errors.BadSignal, body.parse, content)
-            self.assertNotIn('hunter2', str(error))
+            assert 'hunter2' not in str(error)
 
     def test_details_that_came_as_values_are_held_to_the_same(self):
-        self.assertEqual({}, body.as_map(None))
-        self.assertEqual({'a': 1}, body.as_map({'a': 1}))
+        assert body.as_map(None) == {}
+        assert body.as_map({'a': 1}) == {'a': 1}
         for details in (
             {'a': float('nan')},
             {'a': '\ud800'},
@@ -96,21 +96,18 @@ class OutcomeTest(testtools.TestCase):
         )
 
     def assert_complete(self, outcome):
-        self.assertEqual('COMPLETE', outcome.status)
-        self.assertEqual('Outputs received', outcome.reason)
+        assert outcome.status == 'COMPLETE'
+        assert outcome.reason == 'Outputs received'
 
     def assert_failed(self, reason, outcome):
-        self.assertEqual('FAILED', outcome.status)
-        self.assertEqual(reason, outcome.reason)
+        assert outcome.status == 'FAILED'
+        assert outcome.reason == reason
 
     def test_a_signal_without_outputs_completes(self):
         outcome = self.outcome({}, 'result')
         self.assert_complete(outcome)
-        self.assertEqual(
-            dict.fromkeys(
-                ('deploy_stdout', 'deploy_stderr', 'deploy_status_code')
-            ),
-            outcome.outputs,
+        assert outcome.outputs == dict.fromkeys(
+            ('deploy_stdout', 'deploy_stderr', 'deploy_status_code')
         )
 
     def test_declared_and_standard_outputs_are_kept_and_no_others(self):
@@ -125,21 +122,18 @@ class OutcomeTest(testtools.TestCase):
             'absent',
         )
         self.assert_complete(outcome)
-        self.assertEqual(
-            {
-                'deploy_stdout': 'out',
-                'deploy_stderr': None,
-                'deploy_status_code': 0,
-                'result': [1],
-            },
-            outcome.outputs,
-        )
+        assert outcome.outputs == {
+            'deploy_stdout': 'out',
+            'deploy_stderr': None,
+            'deploy_status_code': 0,
+            'result': [1],
+        }
 
     def test_each_form_of_zero_is_success(self):
         for code in (0, 0.0, '0', '', '00', ' 0\n', '-0', '0.0', None, False):
             outcome = self.outcome({'deploy_status_code': code})
             self.assert_complete(outcome)
-            self.assertEqual(code, outcome.outputs['deploy_status_code'])
+            assert outcome.outputs['deploy_status_code'] == code
 
     def test_another_status_fails_and_is_named(self):
         for code, text in (
@@ -184,7 +178,7 @@ class OutcomeTest(testtools.TestCase):
         ):
             details = {'deploy_status_code': 1, 'deploy_stderr': stderr}
             outcome = body.outcome(details, (), secrets=['hunter2hunter2'])
-            self.assertNotIn('hunter', outcome.reason)
+            assert 'hunter' not in outcome.reason
 
     def test_secrets_are_worked_out_only_for_a_failure(self):
         def secrets():
@@ -251,7 +245,7 @@ class OutcomeTest(testtools.TestCase):
         for value in ('hunter2', 7, 1.5, True, ['x'], {'a': None}):
             outcome = self.outcome({'broken': value}, error)
             self.assert_failed('error output "broken" has a value', outcome)
-            self.assertEqual(value, outcome.outputs['broken'])
+            assert outcome.outputs['broken'] == value
 
     def test_an_error_output_without_a_value_does_not_fail(self):
         error = {'name': 'broken', 'error_output': True}
@@ -280,4 +274,4 @@ class OutcomeTest(testtools.TestCase):
         self.assert_failed(
             'The signal cannot be used: it is not JSON', outcome
         )
-        self.assertEqual(dict.fromkeys(body.STANDARD_OUTPUTS), outcome.outputs)
+        assert outcome.outputs == dict.fromkeys(body.STANDARD_OUTPUTS)

@@ -8,17 +8,13 @@ from heat_plugins.signals import signal_names
 
 class NamesTest(testtools.TestCase):
     def test_a_container_is_named_after_its_root_stack(self):
-        self.assertEqual('heat-plugins-1234', signal_names.container('1234'))
+        assert signal_names.container('1234') == 'heat-plugins-1234'
 
     def test_signals_lie_under_one_prefix(self):
-        self.assertEqual('signals/d/c', signal_names.signal('d', 'c'))
-        self.assertTrue(
-            signal_names.signal('d', 'c').startswith(signal_names.SIGNALS)
-        )
+        assert signal_names.signal('d', 'c') == 'signals/d/c'
+        assert signal_names.signal('d', 'c').startswith(signal_names.SIGNALS)
 
     def test_no_deployments_folder_holds_the_signals_of_another(self):
-        self.assertFalse(
-            signal_names.signal('abcd', 'c').startswith(
-                signal_names.folder('abc')
-            )
+        assert not signal_names.signal('abcd', 'c').startswith(
+            signal_names.folder('abc')
         )

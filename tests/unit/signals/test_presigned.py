@@ -22,23 +22,23 @@ def credentials(signature):
 class NotedTest(testtools.TestCase):
     def test_the_details_stay_as_they_are(self):
         details = {'deploy_status_code': 0}
-        self.assertEqual(details, presigned.noted(details, credentials('a')))
+        assert presigned.noted(details, credentials('a')) == details
 
     def test_what_came_otherwise_has_no_signature(self):
         for given in (None, '', 'no JSON', '[]', '{}', '{"ec2Credentials":0}'):
             details = presigned.noted({}, given)
-            self.assertNotIsInstance(details, presigned.Presigned, given)
+            assert not isinstance(details, presigned.Presigned), given
 
     def test_only_a_map_can_have_one(self):
         for details in (None, 'text', ['a list']):
-            self.assertIs(details, presigned.noted(details, credentials('a')))
+            assert presigned.noted(details, credentials('a')) is details
 
 
 class CameByTest(testtools.TestCase):
     def test_the_signature_decides(self):
         for signature, expected in (('a+b/1=', True), ('a b/1=', False)):
             details = presigned.noted({}, credentials(signature))
-            self.assertIs(expected, presigned.came_by(details, URL))
+            assert presigned.came_by(details, URL) is expected
 
     def test_without_one_it_cannot_be_told(self):
         signed = presigned.noted({}, credentials('a'))
@@ -48,4 +48,4 @@ class CameByTest(testtools.TestCase):
             (signed, 'http://swift.invalid/v1/signal'),
             (signed, None),
         ):
-            self.assertIsNone(presigned.came_by(details, url))
+            assert presigned.came_by(details, url) is None

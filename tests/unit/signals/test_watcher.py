@@ -124,12 +124,12 @@ class BeginningTest(Case):
         self.row(waiting)
         self.watcher.join(waiting)
         self.look(waiting)
-        self.assertFalse(self.watcher.has_begun(waiting))
+        assert not self.watcher.has_begun(waiting)
         self.source.listed.add(waiting.report_name)
-        self.assertIs(WAITING, self.look(waiting, after=10))
-        self.assertTrue(self.watcher.has_begun(waiting))
+        assert self.look(waiting, after=10) is WAITING
+        assert self.watcher.has_begun(waiting)
         self.arrive(waiting)
-        self.assertIs(ARRIVED, self.look(waiting, after=10))
+        assert self.look(waiting, after=10) is ARRIVED
 
     def test_a_report_of_another_action_is_not_this_ones(self):
         before = self.reporting()
@@ -143,33 +143,33 @@ class BeginningTest(Case):
         self.row(waiting)
         self.watcher.join(waiting)
         self.look(waiting, after=10)
-        self.assertFalse(self.watcher.has_begun(waiting))
+        assert not self.watcher.has_begun(waiting)
 
     def test_elsewhere_it_is_in_the_row(self):
         waiting = self.join(transport='heat')
         self.look(waiting)
-        self.assertFalse(self.watcher.has_begun(waiting))
+        assert not self.watcher.has_begun(waiting)
         for config, begun in (('c2', False), ('c1', True)):
             self.source.table['d1'] = watcher.WatchedRow(
                 config_id=config, in_progress=True, begun=True
             )
             self.look(waiting, after=10)
-            self.assertEqual(begun, self.watcher.has_begun(waiting))
+            assert self.watcher.has_begun(waiting) == begun
 
     def test_a_server_that_was_never_looked_for_has_not(self):
-        self.assertFalse(self.watcher.has_begun(ticket(transport='heat')))
+        assert not self.watcher.has_begun(ticket(transport='heat'))
 
 
 class SightTest(Case):
     def test_the_oldest_wait_is_known(self):
-        self.assertEqual(0, self.watcher.oldest)
+        assert self.watcher.oldest == 0
         first = self.join(1)
         self.clock.now += 30
         self.join(2)
         self.clock.now += 5
-        self.assertEqual(35, self.watcher.oldest)
+        assert self.watcher.oldest == 35
         self.watcher.leave(first)
-        self.assertEqual(5, self.watcher.oldest)
+        assert self.watcher.oldest == 5
 
     def becomes(self, waiting, *, arrives=False, row=None):
         """Let something become of an action: its signal, or its row."""
@@ -196,38 +196,38 @@ class SightTest(Case):
                 with self.subTest(what=what, after=after):
                     waiting = self.join(number, f'c{after}')
                     if after:
-                        self.assertIs(WAITING, self.look(waiting, 10))
+                        assert self.look(waiting, 10) is WAITING
                     self.becomes(waiting, **what)
-                    self.assertIs(expected, self.look(waiting, after=10))
+                    assert self.look(waiting, after=10) is expected
 
     def test_a_signal_of_an_earlier_action_is_not_this_ones(self):
         before = self.join(config='c1')
         self.arrive(before)
-        self.assertIs(ARRIVED, self.look(before))
+        assert self.look(before) is ARRIVED
         waiting = self.join(config='c2')
-        self.assertIs(WAITING, self.look(waiting, after=10))
+        assert self.look(waiting, after=10) is WAITING
 
     def test_who_is_signalled_otherwise_is_told_by_the_row_alone(self):
         waiting = self.join(transport='heat')
         for _ in range(20):
-            self.assertIs(WAITING, self.look(waiting, after=100))
+            assert self.look(waiting, after=100) is WAITING
         self.row(waiting, in_progress=False)
-        self.assertIs(SETTLED, self.look(waiting, after=100))
-        self.assertEqual(0, self.source.listings)
+        assert self.look(waiting, after=100) is SETTLED
+        assert self.source.listings == 0
 
     def test_each_sees_what_is_its_own(self):
         first, second, third = self.join(1), self.join(2), self.join(3)
         self.arrive(first)
         self.row(second, in_progress=False)
-        self.assertIs(ARRIVED, self.look(first))
-        self.assertIs(SETTLED, self.look(second))
-        self.assertIs(WAITING, self.look(third))
+        assert self.look(first) is ARRIVED
+        assert self.look(second) is SETTLED
+        assert self.look(third) is WAITING
 
     def test_signals_that_nobody_waits_for_are_passed_over(self):
         waiting = self.join()
         self.arrive(ticket(2))
         self.source.listed.add('signals/.probe')
-        self.assertIs(WAITING, self.look(waiting))
+        assert self.look(waiting) is WAITING
 
 
 class RowsTest(Case):
@@ -239,27 +239,27 @@ class RowsTest(Case):
         waiting = self.join()
         for _ in range(30):
             self.look(waiting, after=1)
-        self.assertEqual(30, self.source.listings)
-        self.assertEqual(10, self.looks())
+        assert self.source.listings == 30
+        assert self.looks() == 10
 
     def test_a_deployment_that_ends_another_way_is_seen_all_the_same(self):
         waiting = self.join()
         self.look(waiting)
         self.row(waiting, in_progress=False)
-        self.assertIs(WAITING, self.look(waiting, after=1))
-        self.assertIs(SETTLED, self.look(waiting, after=2))
+        assert self.look(waiting, after=1) is WAITING
+        assert self.look(waiting, after=2) is SETTLED
 
     def test_what_joins_between_two_reads_is_not_taken_for_gone(self):
         self.look(self.join(1))
         waiting = self.join(2)
-        self.assertIs(WAITING, self.look(waiting, after=1))
-        self.assertIs(WAITING, self.look(waiting, after=1))
+        assert self.look(waiting, after=1) is WAITING
+        assert self.look(waiting, after=1) is WAITING
 
     def test_they_are_read_each_time_for_those_that_have_nothing_else(self):
         waiting = self.join(transport='heat')
         for _ in range(10):
             self.look(waiting, after=1)
-        self.assertEqual(10, self.looks())
+        assert self.looks() == 10
 
     def test_a_read_that_fails_is_repeated_with_the_next_look(self):
         waiting = self.join()
@@ -267,32 +267,32 @@ class RowsTest(Case):
         self.assertRaises(ZeroDivisionError, self.look, waiting)
         self.source.before_rows = lambda: None
         self.look(waiting, after=1)
-        self.assertEqual(1, self.looks())
+        assert self.looks() == 1
 
 
 class SharedLookTest(Case):
     def test_all_share_one_look(self):
         tickets = [self.join(number) for number in range(50)]
         for each in tickets:
-            self.assertIs(WAITING, self.look(each))
-        self.assertEqual(1, self.source.listings)
-        self.assertEqual(
-            [{each.deployment_id for each in tickets}], self.source.row_reads
-        )
+            assert self.look(each) is WAITING
+        assert self.source.listings == 1
+        assert self.source.row_reads == [
+            {each.deployment_id for each in tickets}
+        ]
 
     def test_rows_are_read_before_names(self):
         order = []
         self.source.before_rows = lambda: order.append('rows')
         self.source.before_names = lambda: order.append('names')
         self.look(self.join())
-        self.assertEqual(['rows', 'names'], order)
+        assert order == ['rows', 'names']
 
     def test_who_left_is_not_looked_for(self):
         first, second = self.join(1), self.join(2)
         self.watcher.leave(first)
         self.look(second)
-        self.assertEqual([{'d2'}], self.source.row_reads)
-        self.assertEqual(1, len(self.watcher))
+        assert self.source.row_reads == [{'d2'}]
+        assert len(self.watcher) == 1
 
     def test_what_is_listed_and_not_there_is_believed_ever_more_seldom(self):
         waiting = self.join()
@@ -302,9 +302,9 @@ class SharedLookTest(Case):
             if self.look(waiting, after=1) is ARRIVED:
                 seen.append(second)
                 self.watcher.absent(waiting)
-        self.assertEqual(0, seen[0])
+        assert seen[0] == 0
         gaps = [late - early for early, late in itertools.pairwise(seen)]
-        self.assertEqual([120, 240, 480], gaps)
+        assert gaps == [120, 240, 480]
 
     def test_what_is_listed_all_along_does_not_keep_the_interval_short(self):
         waiting = self.join()
@@ -319,27 +319,27 @@ class SharedLookTest(Case):
     def test_who_has_left_is_superseded_and_causes_no_poll(self):
         waiting = self.join()
         self.watcher.leave(waiting)
-        self.assertIs(SUPERSEDED, self.look(waiting, after=10))
-        self.assertEqual(0, self.looks())
+        assert self.look(waiting, after=10) is SUPERSEDED
+        assert self.looks() == 0
 
     def test_a_deployment_is_forgotten_with_all_its_actions(self):
         waiting, other = self.join(1), self.join(2)
         self.watcher.forget('d1')
-        self.assertIs(SUPERSEDED, self.look(waiting))
-        self.assertIs(WAITING, self.look(other))
+        assert self.look(waiting) is SUPERSEDED
+        assert self.look(other) is WAITING
 
     def test_who_is_forgotten_during_its_look_is_superseded(self):
         waiting = self.join()
         self.arrive(waiting)
         self.source.before_names = lambda: self.watcher.forget('d1')
-        self.assertIs(SUPERSEDED, self.look(waiting))
+        assert self.look(waiting) is SUPERSEDED
 
     def test_the_next_action_of_a_deployment_takes_the_place_of_the_last(self):
         before = self.join(config='c1')
         waiting = self.join(config='c2')
-        self.assertEqual(1, len(self.watcher))
-        self.assertIs(SUPERSEDED, self.look(before))
-        self.assertIs(WAITING, self.look(waiting))
+        assert len(self.watcher) == 1
+        assert self.look(before) is SUPERSEDED
+        assert self.look(waiting) is WAITING
 
     def test_who_joins_during_a_look_is_not_told_by_its_row(self):
         # That look has read the row as the action before this one left it.
@@ -355,18 +355,18 @@ class SharedLookTest(Case):
 
         self.source.before_names = join_late
         self.look(first)
-        self.assertIs(WAITING, self.look(late))
-        self.assertEqual(1, self.looks())
+        assert self.look(late) is WAITING
+        assert self.looks() == 1
         self.row(late, in_progress=False)
-        self.assertIs(SETTLED, self.look(late, after=10))
+        assert self.look(late, after=10) is SETTLED
 
     def test_who_joins_after_a_look_is_told_by_the_next_one_only(self):
         first = self.join(1)
         self.look(first)
         late = self.join(2)
-        self.assertIs(WAITING, self.look(late))
-        self.assertIs(WAITING, self.look(late, after=1))
-        self.assertEqual(2, self.looks())
+        assert self.look(late) is WAITING
+        assert self.look(late, after=1) is WAITING
+        assert self.looks() == 2
 
     def test_an_answer_from_memory_needs_no_lock_of_the_look(self):
         first, second = self.join(1), self.join(2)
@@ -382,13 +382,13 @@ class SharedLookTest(Case):
         self.clock.now += 10
         thread = threading.Thread(target=self.poll, args=(first,))
         thread.start()
-        self.assertTrue(looking.wait(10))
-        self.assertIs(WAITING, self.poll(second))
+        assert looking.wait(10)
+        assert self.poll(second) is WAITING
         self.watcher.leave(second)
         self.join(3)
         go_on.set()
         thread.join(10)
-        self.assertEqual(2, self.looks())
+        assert self.looks() == 2
 
     def test_a_look_that_breaks_is_made_again(self):
         waiting = self.join()
@@ -400,7 +400,7 @@ class SharedLookTest(Case):
         self.assertRaises(RuntimeError, self.look, waiting)
         self.source.before_rows = lambda: None
         self.arrive(waiting)
-        self.assertIs(ARRIVED, self.look(waiting))
+        assert self.look(waiting) is ARRIVED
 
 
 class PaceTest(Case):
@@ -447,8 +447,8 @@ class PaceTest(Case):
         self.intervals(waiting, 80)
         late = self.join(2)
         self.arrive(late)
-        self.assertIs(WAITING, self.look(late, after=0.9))
-        self.assertIs(ARRIVED, self.look(late, after=0.2))
+        assert self.look(late, after=0.9) is WAITING
+        assert self.look(late, after=0.2) is ARRIVED
 
     def test_who_joins_does_not_put_off_a_look_that_is_due(self):
         waiting = self.begin(1)
@@ -457,7 +457,7 @@ class PaceTest(Case):
             self.clock.now += 0.1
             self.join(number)
             self.look(waiting)
-        self.assertGreaterEqual(self.looks() - looks, 2)
+        assert self.looks() - looks >= 2
 
     def test_an_outage_slows_the_looks_down(self):
         waiting = self.begin()
@@ -481,17 +481,17 @@ class PeekTest(Case):
         return result
 
     def test_a_look_past_the_listing_is_asked_for_ever_more_seldom(self):
-        self.assertEqual([60, 180, 420], self.peeks(self.join(), 600))
+        assert self.peeks(self.join(), 600) == [60, 180, 420]
 
     def test_each_has_its_own_time_for_that(self):
         first = self.join(1)
         self.clock.now += 30
         second = self.join(2)
         self.clock.now += 30
-        self.assertIs(PEEK, self.look(first))
-        self.assertIs(WAITING, self.look(second))
-        self.assertIs(PEEK, self.look(second, after=30))
-        self.assertIs(WAITING, self.look(first))
+        assert self.look(first) is PEEK
+        assert self.look(second) is WAITING
+        assert self.look(second, after=30) is PEEK
+        assert self.look(first) is WAITING
 
     def test_those_that_began_together_do_not_all_ask_at_once(self):
         waiting = [self.join(number) for number in range(40)]
@@ -508,12 +508,12 @@ class PeekTest(Case):
         for second in range(30, 290):
             # With the listings it is one a second.
             ten = sum(asked[4 * second : 4 * second + 40])
-            self.assertLessEqual(ten, 11, f'{second} s')
-        self.assertEqual(40, len(peeked))
+            assert ten <= 11, f'{second} s'
+        assert len(peeked) == 40
 
     def test_a_new_action_begins_anew(self):
         self.peeks(self.join(config='c1'), 300)
-        self.assertEqual([60], self.peeks(self.join(config='c2'), 100))
+        assert self.peeks(self.join(config='c2'), 100) == [60]
 
 
 class TroubleTest(Case):
@@ -525,15 +525,15 @@ class TroubleTest(Case):
         waiting = self.join()
         self.look(waiting)
         self.source.error = self.error
-        self.assertIs(WAITING, self.look(waiting, after=10))
-        self.assertEqual(0, self.watcher.outage.seconds)
+        assert self.look(waiting, after=10) is WAITING
+        assert self.watcher.outage.seconds == 0
         self.source.error = errors.Denied('and now this')
-        self.assertIs(WAITING, self.look(waiting, after=10))
-        self.assertEqual(10, self.watcher.outage.seconds)
-        self.assertEqual('and now this', str(self.watcher.outage.error))
+        assert self.look(waiting, after=10) is WAITING
+        assert self.watcher.outage.seconds == 10
+        assert str(self.watcher.outage.error) == 'and now this'
         self.source.error = None
         self.look(waiting, after=10)
-        self.assertIsNone(self.watcher.outage)
+        assert self.watcher.outage is None
 
     def test_each_poll_is_counted_by_its_end(self):
         counts = self.useFixture(counted.Counted())
@@ -542,7 +542,7 @@ class TroubleTest(Case):
         self.source.error = self.error
         for _look in range(2):
             self.look(waiting, after=10)
-        self.assertEqual({'ok': 1, 'failed': 2}, counts.of(metrics.POLLS))
+        assert counts.of(metrics.POLLS) == {'ok': 1, 'failed': 2}
 
     def test_its_beginning_and_its_end_are_logged_and_nothing_between(self):
         self.watcher = watcher.Watcher(
@@ -558,34 +558,30 @@ class TroubleTest(Case):
             self.source.error = None
             self.look(waiting, after=10)
             self.look(waiting, after=10)
-        self.assertEqual(
-            [
-                (
-                    'WARNING',
-                    'Cannot list the signals of stack s1; retrying: '
-                    'out of order',
-                ),
-                (
-                    'INFO',
-                    'Listing the signals of stack s1 works again, after 30 s',
-                ),
-            ],
-            [(one.levelname, one.getMessage()) for one in logs.records],
-        )
+        assert [(one.levelname, one.getMessage()) for one in logs.records] == [
+            (
+                'WARNING',
+                'Cannot list the signals of stack s1; retrying: out of order',
+            ),
+            (
+                'INFO',
+                'Listing the signals of stack s1 works again, after 30 s',
+            ),
+        ]
 
     def test_rows_are_seen_all_the_same(self):
         waiting = self.join()
         self.row(waiting, in_progress=False)
         self.source.error = self.error
-        self.assertIs(SETTLED, self.look(waiting))
+        assert self.look(waiting) is SETTLED
 
     def test_what_has_arrived_before_is_not_forgotten(self):
         waiting = self.join()
         self.arrive(waiting)
         self.look(waiting)
         self.source.error = self.error
-        self.assertIs(ARRIVED, self.look(waiting, after=10))
-        self.assertIsNotNone(self.watcher.outage)
+        assert self.look(waiting, after=10) is ARRIVED
+        assert self.watcher.outage is not None
 
     def test_rows_that_cannot_be_read_are_an_outage_and_stay_as_they_were(
         self,
@@ -598,17 +594,17 @@ class TroubleTest(Case):
 
         self.source.before_rows = fail
         self.source.table.clear()
-        self.assertIs(WAITING, self.look(waiting, after=10))
-        self.assertEqual('no database', str(self.watcher.outage.error))
+        assert self.look(waiting, after=10) is WAITING
+        assert str(self.watcher.outage.error) == 'no database'
         self.source.before_rows = lambda: None
-        self.assertIs(SUPERSEDED, self.look(waiting, after=10))
+        assert self.look(waiting, after=10) is SUPERSEDED
 
     def test_a_signal_that_is_gone_from_the_listing_is_forgotten(self):
         waiting = self.join()
         self.arrive(waiting)
         self.look(waiting)
         self.source.listed.clear()
-        self.assertIs(WAITING, self.look(waiting, after=10))
+        assert self.look(waiting, after=10) is WAITING
 
     def test_it_does_not_outlast_those_who_had_it(self):
         before = self.join(1)
@@ -617,13 +613,13 @@ class TroubleTest(Case):
         self.watcher.leave(before)
         waiting = self.join(2)
         self.look(waiting, after=3600)
-        self.assertEqual(0, self.watcher.outage.seconds)
+        assert self.watcher.outage.seconds == 0
 
     def test_who_joins_those_who_have_it_has_it_too(self):
         self.source.error = self.error
         self.look(self.join(1))
         self.look(self.join(2), after=30)
-        self.assertEqual(30, self.watcher.outage.seconds)
+        assert self.watcher.outage.seconds == 30
 
 
 class ThreadsTest(Case):
@@ -634,7 +630,7 @@ class ThreadsTest(Case):
 
         def wait_for_the_others():
             for _ in range(19):
-                self.assertTrue(asked.acquire(timeout=10))
+                assert asked.acquire(timeout=10)
 
         self.source.before_names = wait_for_the_others
         sights = []
@@ -645,8 +641,8 @@ class ThreadsTest(Case):
             asked.release()
 
         threads.run(*(lambda each=each: ask(each) for each in tickets))
-        self.assertEqual([WAITING] * 20, sights)
-        self.assertEqual(1, self.source.listings)
+        assert sights == [WAITING] * 20
+        assert self.source.listings == 1
 
     def test_no_signal_is_lost_or_taken_for_another_under_load(self):
         # Each thread is a deployment that goes through many actions; the row
@@ -672,14 +668,14 @@ class ThreadsTest(Case):
         def act(number):
             for run in range(100):
                 waiting = self.join(number, config=f'c{run}')
-                self.assertIs(WAITING, self.poll(waiting))
+                assert self.poll(waiting) is WAITING
                 expected = end(waiting, by_row=run % 2)
                 for _ in range(5000):
                     sight = self.poll(waiting)
                     if sight is not WAITING:
                         break
                     nap(0.0005)
-                self.assertIs(expected, sight)
+                assert sight is expected
                 self.row(waiting, in_progress=False)
                 if run % 3:
                     self.watcher.leave(waiting)
@@ -687,4 +683,4 @@ class ThreadsTest(Case):
         threads.run(*(lambda n=n: act(n) for n in range(20)))
         for number in range(20):
             self.watcher.forget(f'd{number}')
-        self.assertEqual(0, len(self.watcher))
+        assert len(self.watcher) == 0

@@ -37,21 +37,18 @@ class PlaybookTest(testtools.TestCase):
       groups: [prep, prep, size]
 - hosts: all
 """)
-        self.assertEqual(
-            catalogue.Validation(
-                id='check',
-                path='validations/check.yaml',
-                name='Memory',
-                description='Is there enough?',
-                groups=('prep', 'size'),
-                hosts=('web', 'all'),
-            ),
-            found,
+        assert found == catalogue.Validation(
+            id='check',
+            path='validations/check.yaml',
+            name='Memory',
+            description='Is there enough?',
+            groups=('prep', 'size'),
+            hosts=('web', 'all'),
         )
 
     def test_its_name_is_by_default_that_of_its_file(self):
         found = self.read('[{hosts: all, vars: {metadata: {}}}]')
-        self.assertEqual(('check', ()), (found.name, found.groups))
+        assert (found.name, found.groups) == ('check', ())
         for text in (
             '',
             'heat_template_version: 2021-04-16',
@@ -60,7 +57,7 @@ class PlaybookTest(testtools.TestCase):
             '- {hosts: all}',
             '- {hosts: all, vars: [metadata]}',
         ):
-            self.assertIsNone(self.read(text), text)
+            assert self.read(text) is None, text
 
     def test_ansibles_own_tags_are_no_matter(self):
         found = self.read("""\
@@ -71,7 +68,7 @@ class PlaybookTest(testtools.TestCase):
       $ANSIBLE_VAULT;1.1;AES256
     raw: !unsafe '{{ x }}'
 """)
-        self.assertEqual('Vault', found.name)
+        assert found.name == 'Vault'
 
     def test_what_cannot_be_read_is_refused_briefly_and_not_quoted(self):
         for text, said in (
@@ -84,9 +81,9 @@ class PlaybookTest(testtools.TestCase):
             (f'- vars:\n    metadata:\n      {BOMB}name: *i\n', 'check.yaml'),
         ):
             message = str(self.assertRaises(errors.Invalid, self.read, text))
-            self.assertIn(said, message)
-            self.assertNotIn('hunter2', message)
-            self.assertLess(len(message), 200)
+            assert said in message
+            assert 'hunter2' not in message
+            assert len(message) < 200
         self.assertRaises(
             errors.Invalid, catalogue.playbook, b'\xff\xfe', 'x.yaml'
         )
@@ -107,11 +104,9 @@ class CatalogueTest(testtools.TestCase):
                 'validations/g.yaml': b'[',
             }
         )
-        self.assertEqual(
-            ['a', 'b', 'c', 'top'], [one.id for one in found.validations]
-        )
+        assert [one.id for one in found.validations] == ['a', 'b', 'c', 'top']
         [warning] = found.warnings
-        self.assertIn('Left out: validations/g.yaml is not YAML', warning)
+        assert 'Left out: validations/g.yaml is not YAML' in warning
 
     def test_of_two_of_one_name_the_first_counts(self):
         other = fakes.playbook('Other')
@@ -123,11 +118,9 @@ class CatalogueTest(testtools.TestCase):
                 'validations/b.yaml': other,
             }
         )
-        self.assertEqual(
-            ['A', 'Other'], [one.name for one in found.validations]
-        )
+        assert [one.name for one in found.validations] == ['A', 'Other']
         [warning] = found.warnings
-        self.assertIn('validations/a.yaml', warning)
+        assert 'validations/a.yaml' in warning
 
     def test_validations_are_chosen_by_name_or_group(self):
         found = catalogue.read(
@@ -143,7 +136,7 @@ class CatalogueTest(testtools.TestCase):
             ('bc', ['c'], ['y']),
         ):
             ids = [one.id for one in found.choose(names, groups)]
-            self.assertEqual(chosen, ''.join(ids))
+            assert ''.join(ids) == chosen
         for names, groups, said in (
             (['d'], [], 'There is no validation d; there are: a, b, c'),
             ([], ['z'], 'There is no group z; there are: x, y'),
@@ -151,7 +144,7 @@ class CatalogueTest(testtools.TestCase):
             error = self.assertRaises(
                 errors.NotFound, found.choose, names, groups
             )
-            self.assertEqual(said, str(error))
+            assert str(error) == said
 
     def test_folders_of_roles_and_plugins_are_found(self):
         found = catalogue.paths(
@@ -163,13 +156,10 @@ class CatalogueTest(testtools.TestCase):
                 'playbooks/x.yaml',
             ]
         )
-        self.assertEqual(
-            {
-                'library': ('library',),
-                'roles': ('share/ansible/roles', 'validations/roles'),
-            },
-            found,
-        )
+        assert found == {
+            'library': ('library',),
+            'roles': ('share/ansible/roles', 'validations/roles'),
+        }
 
 
 class PackageTest(testtools.TestCase):
@@ -196,16 +186,13 @@ class PackageTest(testtools.TestCase):
         self.patch(sys, 'path', [str(site), *sys.path])
 
         content = catalogue.of_package('checks')
-        self.assertEqual(
-            {
-                'checks/playbooks/ram.yaml',
-                'share/ansible/roles/ram/tasks/main.yaml',
-                'share/ansible/validation-playbooks/ram.yaml',
-            },
-            content.keys(),
-        )
+        assert content.keys() == {
+            'checks/playbooks/ram.yaml',
+            'share/ansible/roles/ram/tasks/main.yaml',
+            'share/ansible/validation-playbooks/ram.yaml',
+        }
         found = catalogue.read(content)
-        self.assertEqual(['ram'], [one.id for one in found.validations])
-        self.assertEqual((), found.warnings)
+        assert [one.id for one in found.validations] == ['ram']
+        assert found.warnings == ()
         for name in ('no-such-package', ''):
             self.assertRaises(errors.NotFound, catalogue.of_package, name)

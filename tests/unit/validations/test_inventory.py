@@ -30,13 +30,10 @@ class HostsTest(testtools.TestCase):
             plan_stacks.StackServer(path=('off',), name='off'),
         ]
         [host] = self.hosts()
-        self.assertEqual(
-            inventory.Host(
-                name='compute-0',
-                address='10.0.0.1',
-                groups=('Compute', 'Nova_Compute'),
-            ),
-            host,
+        assert host == inventory.Host(
+            name='compute-0',
+            address='10.0.0.1',
+            groups=('Compute', 'Nova_Compute'),
         )
 
     def test_a_name_that_another_has_or_that_is_none_gives_way(self):
@@ -46,7 +43,7 @@ class HostsTest(testtools.TestCase):
             )
             for place, name in (('a', 'x'), ('b', 'x'), ('c', '{{ evil }}'))
         ]
-        self.assertEqual(['x', 'b', 'c'], [host.name for host in self.hosts()])
+        assert [host.name for host in self.hosts()] == ['x', 'b', 'c']
 
     def test_an_output_may_say_which_they_are(self):
         self.servers.found['stack'] = [
@@ -58,14 +55,9 @@ class HostsTest(testtools.TestCase):
                 'c': {'address': '2001:DB8::1', 'groups': ['web', 'all']},
             }
         )
-        self.assertEqual(
-            (
-                inventory.Host(name='b', address='192.0.2.1'),
-                inventory.Host(
-                    name='c', address='2001:db8::1', groups=('web',)
-                ),
-            ),
-            found,
+        assert found == (
+            inventory.Host(name='b', address='192.0.2.1'),
+            inventory.Host(name='c', address='2001:db8::1', groups=('web',)),
         )
 
     def test_a_wrong_output_is_refused(self):
@@ -84,7 +76,7 @@ class HostsTest(testtools.TestCase):
             error = self.assertRaises(
                 errors.Invalid, self.hosts, validation_hosts=value
             )
-            self.assertIn(said, str(error))
+            assert said in str(error)
 
 
 class WriteTest(testtools.TestCase):
@@ -94,25 +86,20 @@ class WriteTest(testtools.TestCase):
         found = inventory.write(
             [self.HOST], inventory.Login(user='me', key_file='/key')
         )['all']
-        self.assertEqual({'a': {'ansible_host': '10.0.0.1'}}, found['hosts'])
-        self.assertEqual({'hosts': {'a': {}}}, found['children']['web'])
-        self.assertEqual(
-            {
-                'ansible_connection': 'ssh',
-                'ansible_user': 'me',
-                'ansible_ssh_private_key_file': '/key',
-            },
-            found['children']['stack']['vars'],
-        )
+        assert found['hosts'] == {'a': {'ansible_host': '10.0.0.1'}}
+        assert found['children']['web'] == {'hosts': {'a': {}}}
+        assert found['children']['stack']['vars'] == {
+            'ansible_connection': 'ssh',
+            'ansible_user': 'me',
+            'ansible_ssh_private_key_file': '/key',
+        }
 
     def test_without_a_stack_it_is_this_machine(self):
         found = inventory.write([inventory.LOCALHOST], inventory.Login())
         here = found['all']['hosts']['localhost']
-        self.assertEqual('local', here['ansible_connection'])
-        self.assertEqual({}, found['all']['children']['stack']['hosts'])
-        self.assertEqual(
-            {}, inventory.write((), inventory.Login())['all']['hosts']
-        )
+        assert here['ansible_connection'] == 'local'
+        assert found['all']['children']['stack']['hosts'] == {}
+        assert inventory.write((), inventory.Login())['all']['hosts'] == {}
 
 
 class GroupedTest(testtools.TestCase):
@@ -128,24 +115,20 @@ class GroupedTest(testtools.TestCase):
         }
 
     def test_hosts_are_named_or_all_are_meant(self):
-        self.assertEqual(
-            {'a': ('web', 'first', 'every'), 'b': ('every',)},
-            self.groups(self.HOSTS, first=['a'], every=[]),
-        )
+        assert self.groups(self.HOSTS, first=['a'], every=[]) == {
+            'a': ('web', 'first', 'every'),
+            'b': ('every',),
+        }
 
     def test_this_machine_can_join_the_servers_of_a_stack(self):
         found = inventory.grouped(self.HOSTS, {'undercloud': ['localhost']})
-        self.assertEqual(['a', 'b', 'localhost'], [one.name for one in found])
+        assert [one.name for one in found] == ['a', 'b', 'localhost']
         written = inventory.write(found, inventory.Login(user='me'))['all']
-        self.assertEqual(
-            'local', written['hosts']['localhost']['ansible_connection']
-        )
-        self.assertEqual(
-            {'a': {}, 'b': {}}, written['children']['stack']['hosts']
-        )
+        assert written['hosts']['localhost']['ansible_connection'] == 'local'
+        assert written['children']['stack']['hosts'] == {'a': {}, 'b': {}}
 
     def test_a_host_that_is_not_there_is_named_with_those_that_are(self):
         error = self.assertRaises(
             errors.NotFound, self.groups, self.HOSTS, first=['a', 'c']
         )
-        self.assertIn("'c' into group first: the hosts are a, b", str(error))
+        assert "'c' into group first: the hosts are a, b" in str(error)

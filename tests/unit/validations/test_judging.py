@@ -33,12 +33,12 @@ class AccountTest(testtools.TestCase):
             fakes.result('skipped', host='b'),
             fakes.end(),
         )
-        self.assertEqual((State.PASSED, ''), found)
-        self.assertEqual(
-            {'localhost': {'ok': 1, 'changed': 1}, 'b': {'skipped': 1}},
-            self.account.outcome.hosts,
-        )
-        self.assertEqual(1.3, self.account.outcome.seconds)
+        assert found == (State.PASSED, '')
+        assert self.account.outcome.hosts == {
+            'localhost': {'ok': 1, 'changed': 1},
+            'b': {'skipped': 1},
+        }
+        assert self.account.outcome.seconds == 1.3
 
     def test_its_reason_is_the_first_failure(self):
         found = self.judge(
@@ -47,13 +47,14 @@ class AccountTest(testtools.TestCase):
             fakes.result('unreachable', 'c'),
             fakes.end('failed'),
         )
-        self.assertEqual(
-            (State.FAILED, 'b: memory: only 4 GB (and 1 more hosts)'), found
+        assert found == (
+            State.FAILED,
+            'b: memory: only 4 GB (and 1 more hosts)',
         )
 
     def test_a_failure_that_the_playbook_has_rescued_is_none(self):
         state, _ = self.judge(fakes.result('failed'), fakes.end())
-        self.assertEqual(State.PASSED, state)
+        assert state == State.PASSED
 
     def test_each_other_end_has_its_state_and_its_reason(self):
         looked = fakes.result()
@@ -85,25 +86,23 @@ class AccountTest(testtools.TestCase):
                 'It exceeded its time limit, in task sleep',
             ),
         ):
-            self.assertEqual((state, said), self.judge(*news))
+            assert self.judge(*news) == (state, said)
         _, reason = self.judge({'stdout': 'x' * 2000}, fakes.end('failed'))
-        self.assertLess(len(reason), 600)
+        assert len(reason) < 600
 
     def test_there_is_an_end_to_what_is_kept(self):
         text = {'stdout': 'x' * 100_000}
         self.judge(*[text] * 20, *[fakes.result()] * 6000, fakes.end())
         detail = self.account.detail
-        self.assertTrue(detail.cut)
+        assert detail.cut
         self.judge(*[fakes.result()] * 5001, fakes.end())
-        self.assertTrue(self.account.detail.cut)
+        assert self.account.detail.cut
         self.judge(*[fakes.result()] * 5000, fakes.end())
-        self.assertFalse(self.account.detail.cut)
+        assert not self.account.detail.cut
         self.judge(*[text] * 20, *[fakes.result()] * 6000, fakes.end())
-        self.assertEqual(5000, len(detail.tasks))
-        self.assertEqual(1024 * 1024, len(detail.stdout))
-        self.assertEqual(
-            {'localhost': {'ok': 6000}}, self.account.outcome.hosts
-        )
+        assert len(detail.tasks) == 5000
+        assert len(detail.stdout) == 1024 * 1024
+        assert self.account.outcome.hosts == {'localhost': {'ok': 6000}}
 
     def test_each_result_of_a_task_has_its_state(self):
         for event, res, data, state in (
@@ -116,7 +115,7 @@ class AccountTest(testtools.TestCase):
         ):
             self.judge({'event': event, 'event_data': {'res': res, **data}})
             [task] = self.account.detail.tasks
-            self.assertEqual(state, task.state)
+            assert task.state == state
 
     def test_its_message_is_what_the_task_says_first(self):
         for res, message in (
@@ -130,13 +129,11 @@ class AccountTest(testtools.TestCase):
             event = {'event': 'runner_on_ok', 'event_data': {'res': res}}
             self.judge(event)
             [task] = self.account.detail.tasks
-            self.assertEqual(message, task.message)
+            assert task.message == message
 
     def test_unknown_events_are_ignored(self):
         self.judge({'stdout': 'done'}, {'event': 'new', 'event_data': None})
-        self.assertEqual(
-            validation_ledger.Detail(stdout='done\n'), self.account.detail
-        )
+        assert self.account.detail == validation_ledger.Detail(stdout='done\n')
 
     def test_secrets_are_masked_everywhere(self):
         found = self.judge(
@@ -147,11 +144,11 @@ class AccountTest(testtools.TestCase):
             secrets=('hunter2',),
         )
         said = repr((found, self.account.outcome, self.account.detail))
-        self.assertNotIn('hunter2', said)
-        self.assertIn('say ******', said)
+        assert 'hunter2' not in said
+        assert 'say ******' in said
 
     def test_a_secret_across_the_limit_of_a_message_is_masked(self):
         message = 'x' * 3996 + 'hunter2'
         self.judge(fakes.result(message=message), secrets=('hunter2',))
         [task] = self.account.detail.tasks
-        self.assertNotIn('hun', task.message)
+        assert 'hun' not in task.message

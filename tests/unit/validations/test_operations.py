@@ -71,45 +71,46 @@ class RunTest(OperationsTest):
         playbook = {'playbooks/x.yaml': fakes.playbook('X')}
         self.cloud.plans.create('other', fakes.fakes.content(**playbook))
         listed = self.validations.list('other')
-        self.assertEqual([], listed['validations'])
+        assert listed['validations'] == []
         said = self.assertRaises(
             errors.NotFound, self.validations.run, 'other'
         )
-        self.assertIn('vars.metadata', str(said))
+        assert 'vars.metadata' in str(said)
         self.run_all(validations=['dns'])
         content = self.machine.begun[0].setting.content
-        self.assertIn('validations/roles/look/tasks/main.yaml', content)
-        self.assertNotIn('root.yaml', content)
+        assert 'validations/roles/look/tasks/main.yaml' in content
+        assert 'root.yaml' not in content
 
     def test_a_validation_that_fails_fails_the_run(self):
         self.report('ram', *BAD)
         run = self.run_all()
-        self.assertEqual(
-            {'cpu': 'PASSED', 'dns': 'PASSED', 'ram': 'FAILED'},
-            self.states(run),
-        )
-        self.assertEqual(
-            (False, '1 of 3 did not pass: ram: localhost: look: bad'),
-            (run['success'], run['reason']),
+        assert self.states(run) == {
+            'cpu': 'PASSED',
+            'dns': 'PASSED',
+            'ram': 'FAILED',
+        }
+        assert (run['success'], run['reason']) == (
+            False,
+            '1 of 3 did not pass: ram: localhost: look: bad',
         )
         self.machine.reports.clear()
         self.machine.broken = ('validations/ram.yaml',)
         run = self.run_all()
-        self.assertEqual({'PASSED': 2, 'FAILED': 1}, run['summary'])
-        self.assertIn('No space left', run['reason'])
+        assert run['summary'] == {'PASSED': 2, 'FAILED': 1}
+        assert 'No space left' in run['reason']
         self.machine.broken = ()
         self.report('ram', fakes.end(''))
-        self.assertIn('killed: out of memory', self.run_all()['reason'])
+        assert 'killed: out of memory' in self.run_all()['reason']
 
     def test_the_number_of_playbooks_at_once_is_limited(self):
         for most in (1, 2):
             seen = []
             self.machine.most = 0
             self.run_all(at_once=most, tell=seen.append)
-            self.assertEqual(most, self.machine.most)
+            assert self.machine.most == most
             first, last = seen[0].counts, seen[-1].counts
-            self.assertEqual({'RUNNING': most, 'WAITING': 3 - most}, first)
-            self.assertEqual({'PASSED': 3}, last)
+            assert first == {'RUNNING': most, 'WAITING': 3 - most}
+            assert last == {'PASSED': 3}
 
     def test_a_wrong_order_is_refused_before_anything_begins(self):
         for kind, options in (
@@ -126,21 +127,19 @@ class RunTest(OperationsTest):
             ),
         ):
             error = self.assertRaises(kind, self.run_all, **options)
-            self.assertNotIn('hunter2', str(error))
-        self.assertEqual([], self.machine.begun)
-        self.assertIsNone(self.objects())
+            assert 'hunter2' not in str(error)
+        assert self.machine.begun == []
+        assert self.objects() is None
 
     def test_the_servers_are_those_of_the_plans_stack(self):
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
         web = {'path': ('web',), 'name': 'web', 'address': '10.0.0.1'}
         self.cloud.servers.found['plan'] = [plan_stacks.StackServer(**web)]
-        self.assertEqual('plan', self.run_all(validations=['dns'])['stack'])
+        assert self.run_all(validations=['dns'])['stack'] == 'plan'
         [host] = self.machine.begun[-1].setting.hosts
-        self.assertEqual(('web', '10.0.0.1'), (host.name, host.address))
+        assert (host.name, host.address) == ('web', '10.0.0.1')
         self.run_all(validations=['dns'], stack='')
-        self.assertEqual(
-            (inventory.LOCALHOST,), self.machine.begun[-1].setting.hosts
-        )
+        assert self.machine.begun[-1].setting.hosts == (inventory.LOCALHOST,)
 
     def test_secrets_reach_the_playbook_and_no_record(self):
         variables = {'password': 'hun"ter2', 'pin': 12345, 'on': True}
@@ -158,16 +157,16 @@ class RunTest(OperationsTest):
             secrets={'variables': variables, 'ssh_key': key},
         )
         setting = self.machine.begun[0].setting
-        self.assertEqual({'size': 'large', **variables}, setting.variables)
-        self.assertEqual(key, setting.key)
+        assert setting.variables == {'size': 'large', **variables}
+        assert setting.key == key
         for secret in ('hun', '12345', 'abcdefgh'):
-            self.assertNotIn(secret, json.dumps(run))
-            self.assertNotIn(secret, repr(setting))
+            assert secret not in json.dumps(run)
+            assert secret not in repr(setting)
         found = self.validations.result(run['id'], 'dns')
-        self.assertEqual(
-            ['is ******'] * 4, [task['message'] for task in found['tasks']]
-        )
-        self.assertEqual('is ******\n' * 4, found['stdout'])
+        assert [task['message'] for task in found['tasks']] == [
+            'is ******'
+        ] * 4
+        assert found['stdout'] == 'is ******\n' * 4
 
 
 class StopTest(OperationsTest):
@@ -193,13 +192,14 @@ class StopTest(OperationsTest):
             5, lambda: stopped.append(self.validations.stop(*self.ids()))
         )
         run = self.run_all(at_once=1)
-        self.assertIsNone(stopped[0]['success'])
-        self.assertEqual(('STOPPED', False), (run['state'], run['success']))
-        self.assertEqual(
-            {'cpu': 'PASSED', 'dns': 'STOPPED', 'ram': 'STOPPED'},
-            self.states(run),
-        )
-        self.assertEqual([], self.machine.running)
+        assert stopped[0]['success'] is None
+        assert (run['state'], run['success']) == ('STOPPED', False)
+        assert self.states(run) == {
+            'cpu': 'PASSED',
+            'dns': 'STOPPED',
+            'ram': 'STOPPED',
+        }
+        assert self.machine.running == []
         self.assertRaises(errors.NotFound, self.validations.stop, 'nope-nope')
 
     def test_a_run_ends_with_its_caller(self):
@@ -209,14 +209,14 @@ class StopTest(OperationsTest):
                 raise errors.Unavailable('no')
             return True
 
-        self.assertEqual('STOPPED', self.run_all(abandoned=abandoned)['state'])
-        self.assertEqual([], self.machine.running)
-        self.assertLess(1010, self.machine.now)
+        assert self.run_all(abandoned=abandoned)['state'] == 'STOPPED'
+        assert self.machine.running == []
+        assert self.machine.now > 1010
 
     def test_nothing_is_left_when_the_object_store_denies_access(self):
         self.after(3, lambda: self.cloud.swift.fail(times=999, status=403))
         self.assertRaises(errors.Denied, self.run_all)
-        self.assertEqual([], self.machine.running)
+        assert self.machine.running == []
 
     def test_a_run_continues_while_the_object_store_is_out_of_order(self):
         self.report('dns', fakes.result(), fakes.end())
@@ -231,10 +231,10 @@ class StopTest(OperationsTest):
 
         self.machine.while_waiting = break_down
         run = self.run_all(at_once=1)
-        self.assertEqual('PASSED', run['state'])
+        assert run['state'] == 'PASSED'
         for name in ('cpu', 'dns', 'ram'):
             found = self.validations.result(run['id'], name)
-            self.assertEqual(1, len(found['tasks']))
+            assert len(found['tasks']) == 1
 
     def test_a_long_run_is_not_lost(self):
         seen = set()
@@ -249,7 +249,7 @@ class StopTest(OperationsTest):
         self.run_all(
             validations=['dns'], abandoned=lambda: self.machine.now > 1120
         )
-        self.assertEqual({'RUNNING'}, seen)
+        assert seen == {'RUNNING'}
 
 
 class ResultsTest(OperationsTest):
@@ -263,11 +263,11 @@ class ResultsTest(OperationsTest):
         self.cloud.now += 60
         self.validations.run('other', run_id='my-run-4')
         kept = [f'my-run-{number}' for number in (4, 3, 2, 1, 0)]
-        self.assertEqual(kept, self.ids())
-        self.assertEqual(['my-run-4'], self.ids('other'))
+        assert self.ids() == kept
+        assert self.ids('other') == ['my-run-4']
         self.ledger.tidy(kept=2)
         # A run in progress stays in any case.
-        self.assertEqual(['my-run-4', 'my-run-3', 'my-run-0'], self.ids())
+        assert self.ids() == ['my-run-4', 'my-run-3', 'my-run-0']
         self.assertRaises(errors.Exists, self.run_all, run_id='my-run-4')
 
     def test_a_long_run_does_not_delete_itself(self):
@@ -276,7 +276,7 @@ class ResultsTest(OperationsTest):
         self.run_all(run_id='my-run-1')
         self.cloud.now -= 3600
         self.run_all(run_id='my-run-0')
-        self.assertEqual(['my-run-1', 'my-run-0'], self.ids())
+        assert self.ids() == ['my-run-1', 'my-run-0']
 
     def test_an_interrupted_deletion_is_finished_the_next_time(self):
         self.run_all(run_id='my-run-1')
@@ -290,12 +290,12 @@ class ResultsTest(OperationsTest):
 
         self.cloud.swift.before = break_off
         self.assertRaises(errors.Unavailable, self.ledger.tidy, kept=0)
-        self.assertNotEqual({}, self.objects())
+        assert self.objects() != {}
         self.ledger.tidy(kept=0)
-        self.assertEqual({}, self.objects())
+        assert self.objects() == {}
         refuse = mock.Mock(side_effect=errors.Unavailable('no', 503))
         self.patch(self.ledger, 'tidy', refuse)
-        self.assertEqual('PASSED', self.run_all()['state'])
+        assert self.run_all()['state'] == 'PASSED'
 
     def test_an_unreadable_record_is_left_out_of_lists(self):
         run, other = self.run_all(), self.run_all()
@@ -304,8 +304,8 @@ class ResultsTest(OperationsTest):
             error = self.assertRaises(
                 errors.Unreadable, self.validations.result, run['id']
             )
-            self.assertIn(f'{run["id"]}/run.json', str(error))
-            self.assertEqual([other['id']], self.ids())
+            assert f'{run["id"]}/run.json' in str(error)
+            assert self.ids() == [other['id']]
 
 
 class RequiredTest(OperationsTest):
@@ -328,15 +328,13 @@ class RequiredTest(OperationsTest):
 
     def refused(self):
         error = self.assertRaises(errors.Refused, self.deployer.start, 'plan')
-        self.assertIn('group prep have not passed', str(error))
-        self.assertEqual({}, self.cloud.heat.stacks)
+        assert 'group prep have not passed' in str(error)
+        assert self.cloud.heat.stacks == {}
 
     def test_they_are_named(self):
-        self.assertEqual(
-            {'groups': ['prep']}, self.validations.required('plan')
-        )
+        assert self.validations.required('plan') == {'groups': ['prep']}
         self.cloud.plans.create('bare', fakes.fakes.content())
-        self.assertEqual({'groups': []}, self.validations.required('bare'))
+        assert self.validations.required('bare') == {'groups': []}
 
     def test_until_all_of_them_have_passed_nothing_is_deployed(self):
         self.refused()
@@ -368,7 +366,7 @@ class RequiredTest(OperationsTest):
         self.patch(self.ledger, 'write', write_and_die)
         self.assertRaises(SystemExit, self.run_all, run_id='my-run-0')
         [run] = self.validations.results()
-        self.assertEqual('PASSED', run['state'])
+        assert run['state'] == 'PASSED'
         self.deployer.start('plan')
 
     def test_a_section_of_another_shape_is_refused(self):
@@ -387,7 +385,7 @@ class RequiredTest(OperationsTest):
                 self.deployer.start,
             ):
                 self.assertRaises(errors.Invalid, call, 'plan')
-        self.assertEqual([], self.machine.begun)
+        assert self.machine.begun == []
 
 
 class WorkTest(OperationsTest):
@@ -408,9 +406,9 @@ class WorkTest(OperationsTest):
 
     def call(self, step):
         """Run the call of a step."""
-        self.assertEqual(
-            (jobs.CallKind.ACTION, 'validations.run'),
-            (step['call']['kind'], step['call']['name']),
+        assert (step['call']['kind'], step['call']['name']) == (
+            jobs.CallKind.ACTION,
+            'validations.run',
         )
         return self.validations.run(**step['call']['input'])
 
@@ -418,8 +416,8 @@ class WorkTest(OperationsTest):
         step = self.step()
         run = self.call(step)
         ended = self.step(success=True)
-        self.assertEqual((True, ''), (ended['success'], ended['reason']))
-        self.assertEqual(json.loads(json.dumps(run)), ended['output']['run'])
+        assert (ended['success'], ended['reason']) == (True, '')
+        assert ended['output']['run'] == json.loads(json.dumps(run))
         # It does not begin again.
         self.assertRaises(errors.Exists, self.call, step)
 
@@ -427,10 +425,8 @@ class WorkTest(OperationsTest):
         self.report('ram', *BAD)
         run = self.call(self.step())
         ended = self.step(success=True)
-        self.assertEqual(
-            (False, run['reason']), (ended['success'], ended['reason'])
-        )
-        self.assertEqual('FAILED', ended['output']['run']['state'])
+        assert (ended['success'], ended['reason']) == (False, run['reason'])
+        assert ended['output']['run']['state'] == 'FAILED'
 
     def test_an_error_of_the_action_is_that_of_the_workflow(self):
         self.step()
@@ -447,8 +443,8 @@ class WorkTest(OperationsTest):
                 kind, self.step, success=False, reason='no', code=code
             )
             self.state = state
-            self.assertNotIsInstance(raised, errors.Unavailable)
-            self.assertEqual('no', str(raised))
+            assert not isinstance(raised, errors.Unavailable)
+            assert str(raised) == 'no'
         # Its process died before it wrote anything.
         self.assertRaises(errors.NotFound, self.step, success=False)
 
@@ -458,17 +454,17 @@ class WorkTest(OperationsTest):
         self.ledger.begin(silent(run_id))
         # The process may be alive, so it is waited for.
         waits = self.step(success=False, reason='no heartbeat')
-        self.assertEqual((None, None), (waits['call'], waits['success']))
-        self.assertGreater(waits['next_look'], 0)
-        self.assertIsNone(waits['output']['run'])
+        assert (waits['call'], waits['success']) == (None, None)
+        assert waits['next_look'] > 0
+        assert waits['output']['run'] is None
         self.cloud.swift.now = lambda: time.time() + 101
         ended = self.step()
-        self.assertEqual((None, False), (ended['call'], ended['success']))
-        self.assertEqual('LOST', ended['output']['run']['state'])
-        self.assertIn('has not reported for', ended['reason'])
-        self.assertIn(': no heartbeat', ended['reason'])
-        self.assertEqual(ended['reason'], ended['output']['run']['reason'])
-        self.assertEqual([], self.machine.begun)
+        assert (ended['call'], ended['success']) == (None, False)
+        assert ended['output']['run']['state'] == 'LOST'
+        assert 'has not reported for' in ended['reason']
+        assert ': no heartbeat' in ended['reason']
+        assert ended['output']['run']['reason'] == ended['reason']
+        assert self.machine.begun == []
         self.assertRaises(errors.Exists, self.call, step)
         self.assertRaises(errors.Refused, self.validations.stop, run_id)
         # Nor once its record is deleted.
@@ -486,4 +482,4 @@ class WorkTest(OperationsTest):
 
         self.patch(self.ledger, 'find', forget)
         run = self.step(success=True)['output']['run']
-        self.assertEqual('PASSED', run['state'])
+        assert run['state'] == 'PASSED'

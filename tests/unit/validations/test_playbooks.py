@@ -97,7 +97,7 @@ class PlaybookCase(testtools.TestCase):
     def until(self, condition):
         end = time.monotonic() + 30
         while not condition():
-            self.assertLess(time.monotonic(), end, 'It lasts too long')
+            assert time.monotonic() < end, 'It lasts too long'
             time.sleep(0.02)
 
 
@@ -118,17 +118,15 @@ class DirectoryTest(PlaybookCase):
             hosts=(host,),
             timeout=9,
         )
-        self.assertEqual(0o700, self.directory().stat().st_mode & 0o777)
+        assert self.directory().stat().st_mode & 0o777 == 0o700
         for path in ('ssh_key', 'env/extravars', 'inventory/hosts.json'):
             mode = (self.directory() / path).stat().st_mode & 0o777
-            self.assertEqual(0o600, mode, path)
+            assert mode == 0o600, path
         file = self.directory() / 'ssh_key'
-        self.assertEqual(' a key\n', file.read_text())
+        assert file.read_text() == ' a key\n'
         found = self.json('inventory/hosts.json')['all']['children']['stack']
-        self.assertEqual(
-            str(file), found['vars']['ansible_ssh_private_key_file']
-        )
-        self.assertEqual(9, self.json('env/settings')['job_timeout'])
+        assert found['vars']['ansible_ssh_private_key_file'] == str(file)
+        assert self.json('env/settings')['job_timeout'] == 9
 
     def test_no_secret_is_on_a_command_line_or_in_an_environment(self):
         self.variable('OS_PASSWORD', 'hunter2')
@@ -137,32 +135,30 @@ class DirectoryTest(PlaybookCase):
         self.until(playbook.ended)
         command = (self.directory() / 'command').read_text()
         given = (self.directory() / 'environment').read_text()
-        self.assertEqual(
+        assert command == (
             f'run {self.directory()} --playbook a.yaml --ident run --quiet '
-            '--forks=5\n',
-            command,
+            '--forks=5\n'
         )
-        self.assertNotIn('hunter2', given)
-        self.assertNotIn('/theirs', given)
+        assert 'hunter2' not in given
+        assert '/theirs' not in given
 
     def test_ansible_is_told_of_roles_and_of_no_configuration(self):
         roles = 'validations/roles'
         run = f'{roles}/r/files/run.sh'
         self.begin(content={run: b'#!/bin/sh\n'})
         project = self.directory() / 'project'
-        self.assertEqual(
-            str(project / roles),
-            self.json('env/envvars')['ANSIBLE_ROLES_PATH'],
+        assert self.json('env/envvars')['ANSIBLE_ROLES_PATH'] == str(
+            project / roles
         )
-        self.assertTrue(os.access(project / run, os.X_OK))
-        self.assertEqual('', (self.directory() / 'ansible.cfg').read_text())
+        assert os.access(project / run, os.X_OK)
+        assert (self.directory() / 'ansible.cfg').read_text() == ''
 
     def test_one_that_cannot_be_begun_leaves_no_directory(self):
         self.patch(
             subprocess, 'Popen', mock.Mock(side_effect=OSError(12, 'memory'))
         )
         self.assertRaises(OSError, self.begin)
-        self.assertEqual([], [*self.temporary.iterdir()])
+        assert [*self.temporary.iterdir()] == []
 
 
 class EventsTest(PlaybookCase):
@@ -181,13 +177,11 @@ class EventsTest(PlaybookCase):
                 """)
         )
         self.until(playbook.ended)
-        self.assertEqual(
-            ['e1', 'e2', 'e10'], [one['event'] for one in playbook.news()]
-        )
-        self.assertEqual([], playbook.news())
-        self.assertEqual('successful', playbook.status())
-        self.assertEqual('no memory\n', playbook.complaint())
-        self.assertEqual(0, playbook.close())
+        assert [one['event'] for one in playbook.news()] == ['e1', 'e2', 'e10']
+        assert playbook.news() == []
+        assert playbook.status() == 'successful'
+        assert playbook.complaint() == 'no memory\n'
+        assert playbook.close() == 0
 
 
 class EndTest(PlaybookCase):
@@ -198,14 +192,14 @@ class EndTest(PlaybookCase):
 
     def test_one_that_is_stopped_leaves_no_process_and_no_directory(self):
         playbook = self.begin()
-        self.assertEqual([], playbook.news())
-        self.assertFalse(playbook.ended())
-        self.assertEqual('', playbook.status())
+        assert playbook.news() == []
+        assert not playbook.ended()
+        assert playbook.status() == ''
         playbook.stop()
         self.until(playbook.ended)
-        self.assertEqual([], running(self.seconds))
-        self.assertEqual(0, playbook.close())
-        self.assertEqual([], [*self.temporary.iterdir()])
+        assert running(self.seconds) == []
+        assert playbook.close() == 0
+        assert [*self.temporary.iterdir()] == []
 
     def test_so_does_one_whose_ansible_runner_is_killed(self):
         playbook = self.begin()
@@ -218,8 +212,8 @@ class EndTest(PlaybookCase):
             if b'keeper' not in words:
                 os.kill(int(process), signal.SIGKILL)
         self.until(playbook.ended)
-        self.assertEqual([], running(self.seconds))
-        self.assertEqual('', playbook.status())
+        assert running(self.seconds) == []
+        assert playbook.status() == ''
 
     def test_so_does_one_whose_caller_is_killed(self):
         self.program.write_text(
@@ -250,7 +244,7 @@ class EndTest(PlaybookCase):
             capture_output=True,
             text=True,
         )
-        self.assertEqual('1\n', found.stdout, found.stderr)
+        assert found.stdout == '1\n', found.stderr
 
 
 class CheckTest(testtools.TestCase):
@@ -261,4 +255,4 @@ class CheckTest(testtools.TestCase):
             'ansible-runner and ansible-core',
             'pip install ansible-runner ansible-core',
         ):
-            self.assertIn(word, str(error))
+            assert word in str(error)
