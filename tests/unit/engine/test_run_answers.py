@@ -14,6 +14,7 @@ from oslo_messaging.rpc import dispatcher
 
 from heat_plugins import errors
 from heat_plugins import wording
+from heat_plugins.engine import hubs
 from heat_plugins.engine import patches
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import leading
@@ -267,8 +268,10 @@ class UrlTest(PoorCase):
 
 
 class AnswerTest(PoorCase):
-    def test_results_end_the_run(self):
+    def test_results_end_the_run_and_no_token_is_asked_for(self):
         run_id = self.started('a', 'b')
+        adopted = []
+        self.patch(hubs.Hub, 'adopt', lambda hub, stack: adopted.append(hub))
         for url in self.urls().values():
             self.post(url, {'answer': 'saved', 'deploy_stdout': 'out'})
             self.leader.turn()
@@ -276,6 +279,7 @@ class AnswerTest(PoorCase):
         assert self.runs.show(run_id).state == 'complete'
         for target in self.targets(run_id):
             assert target.outputs['answer'] == 'saved'
+        assert adopted == []
         assert [
             each for each in self.deployment_rows() if each.action == 'BACKUP'
         ] == []

@@ -484,6 +484,25 @@ class KeepingTest(KeepingCase):
         self.after(60, keeper)
         assert 'There is no target' in self.record().reason
 
+    def test_the_only_thread_is_for_what_is_due_and_for_each_in_turn(self):
+        made = [
+            self.heat.create(
+                base.template(cron=cron, stack_tag='prod'), name=name
+            )
+            for name, cron in (
+                ('first', '@hourly'),
+                ('second', '@hourly'),
+                ('checked', '0 0 1 * *'),
+            )
+        ]
+        self.patch(schedule_keeping, 'PLACES', process.Places(1, 1))
+        self.patch(schedule_keeping.random, 'shuffle', list.reverse)
+        self.at(1, self.keeper())
+        started = []
+        for self.made in made:
+            started.append(len(self.runs()))
+        assert started == [0, 1, 0]
+
     def test_a_tick_may_cancel_the_former(self):
         self.scheduled(overlap='cancel')
         keeper = self.keeper()
