@@ -272,6 +272,7 @@ class AnswerTest(PoorCase):
         run_id = self.started('a', 'b')
         adopted = []
         self.patch(hubs.Hub, 'adopt', lambda hub, stack: adopted.append(hub))
+        self.go_on(5)
         for url in self.urls().values():
             self.post(url, {'answer': 'saved', 'deploy_stdout': 'out'})
             self.leader.turn()
