@@ -91,6 +91,15 @@ class ServersTest(deployments.DeploymentTestCase):
             f'http://store/{key}' for key in 'aabc'
         ]
 
+    def test_agents_run_configs_in_the_order_of_their_names(self):
+        more = {
+            name: deployments.deployment(name=name)
+            for name in ('c', 'a', 'd', 'b')
+        }
+        stack = self.created(deployments.template(resources=more, name='e'))
+        given = self.heat.load(stack)['server'].metadata_get()['deployments']
+        assert [each['name'] for each in given] == [*'abcde']
+
     def test_a_store_that_is_out_of_order_is_asked_again(self):
         servers = self.reading('a')
         self.store.answers['http://store/a'] = [
