@@ -160,6 +160,7 @@ class Resource:
 
     :ivar stack_id: the stack that it stands in.
     :ivar nested_id: the stack that it is.
+    :ivar created_at: for `moment`; empty where heat-engine asks itself.
     """
 
     name: str
@@ -168,6 +169,7 @@ class Resource:
     status: str
     stack_id: str
     nested_id: str | None = None
+    created_at: str = ''
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -188,6 +188,7 @@ def resource(answer: abc.Mapping[str, Any]) -> heat_values.Resource:
         status=answer['resource_status'],
         stack_id=links['stack'][-1],
         nested_id=links['nested'][-1] if 'nested' in links else None,
+        created_at=answer.get('creation_time') or '',
     )
 
 

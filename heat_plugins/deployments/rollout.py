@@ -270,7 +270,16 @@ class Rollout:
         self._fleet.push([each for _, each in made])
         for each, task in derived:
             if isinstance(each, fleets.Refusal):
-                self._refuse(batch, task, each)
+                row = task.before
+                if row is not None and row.config.id in batch.lost_ids:
+                    # Its server can neither answer what it has, nor repeat it.
+                    withdraw_rows(self._fleet, [row], each.reason)
+                if each.fails:
+                    self.failures[task.member.key] = deliveries.Failure(
+                        reason=each.reason
+                    )
+                else:
+                    self._skip(task, each.reason)
         self._undelivered = None
         self._await(made, batch.begun)
 
@@ -320,21 +329,6 @@ class Rollout:
             },
         )
         self._warn()
-
-    def _refuse(
-        self, batch: _Batch, task: fleets.Task, refusal: fleets.Refusal
-    ) -> None:
-        """Note that a server gets nothing; withdraw what it can't answer."""
-        row = task.before
-        if row is not None and row.config.id in batch.lost_ids:
-            # It can neither answer what it has, nor repeat it.
-            withdraw_rows(self._fleet, [row], refusal.reason)
-        if refusal.fails:
-            self.failures[task.member.key] = deliveries.Failure(
-                reason=refusal.reason
-            )
-        else:
-            self._skip(task, refusal.reason)
 
     def _skip(self, task: fleets.Task, reason: str) -> None:
         """Count a member as done without its server, and keep the reason."""

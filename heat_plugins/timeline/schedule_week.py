@@ -19,7 +19,7 @@ _AROUND, _DRAWN = 3, 500
 # The states of a time without a run.
 NEXT, _NOT_STARTED = 'next, within', 'not started within'
 
-_WHY = 'missed, skipped or paused, or before the schedule existed'
+_WHY = 'missed, skipped or paused'
 
 
 def week(
@@ -28,6 +28,7 @@ def week(
     schedule: schedules.Schedule,
     ran: abc.Iterable['run_values.Run'],
     now: float,
+    since: float = 0,
 ) -> chart.Chart:
     """Return the chart of the week around today.
 
@@ -35,6 +36,7 @@ def week(
     other one is the window in which it may start, or might have.
 
     :param ran: the runs of the schedule in that week.
+    :param since: when the schedule was created.
     """
     begin, end = span(schedule, now)
     ticks = list(itertools.islice(schedule.ticks(begin - 1, end), _DRAWN + 1))
@@ -43,7 +45,11 @@ def week(
         for tick in ticks[:_DRAWN]
     }
     bars = [_ran(schedule, run, due.pop(run.id, None)) for run in ran]
-    bars += [_window(schedule, tick, now) for tick in due.values()]
+    bars += [
+        _window(schedule, tick, now)
+        for tick in due.values()
+        if tick.time >= since
+    ]
     spans = {day: schedule.span(day, day) for day in _days(schedule, now)}
     rows = [
         chart.ChartRow(

@@ -224,12 +224,13 @@ class ShowSchedule(_ScheduleCommand, timeline.Drawing):
         stack, path = parsed_args.stack, parsed_args.schedule
         if not (parsed_args.week or parsed_args.output):
             return _one(self.schedules.show(stack, path))
-        schedule, now = self.schedules.times(stack, path), time.time()
+        schedule, since = self.schedules.times(stack, path)
+        now = time.time()
         begin, end = schedule_week.span(schedule, now)
         ran = common.runs(self.app.client_manager).list(
             schedule=schedule.key, since=begin, until=end
         )
-        drawn = schedule_week.week(stack, path, schedule, ran, now)
+        drawn = schedule_week.week(stack, path, schedule, ran, now, since)
         return self.drawn(parsed_args, drawn)
 
 
@@ -325,7 +326,7 @@ class BackfillSchedule(_ScheduleCommand):
             do = schedule_signals.STOP_BACKFILL
             wanted = schedule_signals.ScheduleSignal(do=do)
             return _one(self.schedules.signal(stack, path, wanted))
-        schedule = self.schedules.times(stack, path)
+        schedule, _ = self.schedules.times(stack, path)
         ticks = schedule_signals.ticks(schedule, begin, end, time.time())
         rows = self._rows(schedule, ticks)
         left = sum(row['state'] == _NO_RUN for row in rows)

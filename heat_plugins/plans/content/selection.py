@@ -52,7 +52,16 @@ def select(
     ]
     if wrong:
         raise errors.Invalid(bounds.listed(wrong, between='; '))
-    return _arranged(plan, after, known)
+    # Put environments into order; those with data keep their places.
+    ordered = iter(_sorted(after, known))
+    kept = set(after)
+    entries = [
+        entry if entry.path is None else environments.Entry(path=next(ordered))
+        for entry in plan.environments
+        if entry.path is None or entry.path in kept
+    ]
+    entries += [environments.Entry(path=path) for path in ordered]
+    return dataclasses.replace(plan, environments=tuple(entries))
 
 
 def _with_requirements(
@@ -101,23 +110,6 @@ def _violations(
                 f'{bounds.listed(both, between=" and ")} exclude each other '
                 f'({group.title or group.name or "a group without a title"})'
             )
-
-
-def _arranged(
-    plan: environments.PlanEnvironment,
-    paths: abc.Sequence[str],
-    known: abc.Mapping[str, capabilities.OptionalEnvironment],
-) -> environments.PlanEnvironment:
-    """Put environments into order; those with data keep their places."""
-    ordered = iter(_sorted(paths, known))
-    kept = set(paths)
-    entries = [
-        entry if entry.path is None else environments.Entry(path=next(ordered))
-        for entry in plan.environments
-        if entry.path is None or entry.path in kept
-    ]
-    entries += [environments.Entry(path=path) for path in ordered]
-    return dataclasses.replace(plan, environments=tuple(entries))
 
 
 def _sorted(

@@ -288,15 +288,17 @@ class Schedules:
         """
         return self._described(*self._find(stack, path))
 
-    def times(self, stack: str, path: str) -> schedules.Schedule:
-        """Return the times of a schedule, without its action.
+    def times(self, stack: str, path: str) -> tuple[schedules.Schedule, float]:
+        """Return the times of a schedule, and since when it exists.
 
         :raises errors.NotFound: there is none.
         :raises errors.Unavailable: heat-engine does not say that.
         """
         _, place = self._find(stack, path)
         try:
-            return stored.read(schedules.Schedule, self._known(place)['times'])
+            times = self._known(place)['times']
+            since = heat_values.moment(place.resource.created_at)
+            return stored.read(schedules.Schedule, times), since
         except (KeyError, TypeError, ValueError) as exc:
             raise errors.Unavailable(
                 f'heat-engine does not say when {path} is due; upgrade '

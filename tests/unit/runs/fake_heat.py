@@ -74,6 +74,7 @@ class Heat:
                 status='CREATE_COMPLETE',
                 stack_id=stack.id,
                 nested_id=nested,
+                created_at='2026-12-01T08:00:00Z',
             )
         )
         self.templates[stack.id]['resources'][name] = {

@@ -75,6 +75,12 @@ def test_each_day_says_what_has_run_and_what_comes_next():
     assert lines[10] == 'Wed 2027-01-13 02:30 failed: 2 of 3 failed'
 
 
+def test_times_before_the_schedule_existed_are_not_missed():
+    chart = schedule_week.week('shop', 'nightly', NIGHTLY, [], NOW, TONIGHT)
+    assert [len(row.bars) for row in chart.rows] == [0, 0, 0, 1, 1, 0, 1]
+    assert chart.rows[3].bars[0].word == 'not started within'
+
+
 def test_a_run_that_a_user_has_asked_for_has_its_own_time():
     chart = week(ran=[run(-1, 'complete', 90, late=3600)])
     labels = [bar.label for bar in chart.rows[2].bars]

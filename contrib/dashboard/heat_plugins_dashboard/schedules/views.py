@@ -64,10 +64,10 @@ class DetailView(_Page, tables.MultiTableView):
 
     @functional.cached_property
     def ran(self):
-        self.now = time.time()
-        begin, end = schedule_week.span(self.times, self.now)
+        (times, _), self.now = self.times, time.time()
+        begin, end = schedule_week.span(times, self.now)
         found = cloud.runs(self.request).list(
-            schedule=self.times.key, since=begin, until=end
+            schedule=times.key, since=begin, until=end
         )
         return [*found]
 
@@ -81,7 +81,8 @@ class DetailView(_Page, tables.MultiTableView):
         context = super().get_context_data(**kwargs)
         place = kwargs['stack'], kwargs['schedule']
         ran, now = self.ran, self.now
-        week = schedule_week.week(*place, self.times, ran, now)
+        times, since = self.times
+        week = schedule_week.week(*place, times, ran, now, since)
         context |= {
             'page_title': foreign.line(' '.join(place)),
             'schedule': self.shown,
@@ -89,10 +90,10 @@ class DetailView(_Page, tables.MultiTableView):
             'notes': week.notes,
             'times': [
                 (
-                    _spelt(tick.time, self.times.zone),
+                    _spelt(tick.time, times.zone),
                     _spelt(tick.time, timezone.get_current_timezone()),
                 )
-                for tick in self.times.next(_NEXT, now)
+                for tick in times.next(_NEXT, now)
             ],
         }
         return context
