@@ -7,6 +7,7 @@ import pathlib
 import re
 
 from heat.common import exception
+from heat.db import api as db_api
 from heat.engine import service_software_config
 from heat.objects import software_deployment as deployment_objects
 from oslo_config import cfg
@@ -155,6 +156,9 @@ class TenancyTest(deployments.DeploymentTestCase):
             exception.RequestLimitExceeded, self.by_api, self.context
         )
         assert 'maximum' in str(failure)
+        # An administrator's limit is one for all projects.
+        found = db_api.software_deployment_count_all(self.admin)
+        assert found == len(self.deployment_rows()) == 5
 
     def test_no_deployment_names_the_users_of_another_project(self):
         for named in (

@@ -369,6 +369,13 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         slow._converge_create_or_update()
         assert [*self.engines.messages] == messages
 
+    def test_one_for_which_there_is_no_thread_is_left(self):
+        stack = self.act('DELETE', 0)
+        self.patch(traversals, '_PLACES', Inline(0, 0))
+        assert self.look(600) == []
+        self.patch(traversals, '_PLACES', Inline(16, 4))
+        assert self.look(1) == [stack.id]
+
     def test_one_that_an_engine_is_storing_resources_for_is_left(self):
         context = heat_context.get_admin_context()
         stamps = set()

@@ -95,6 +95,10 @@ class ValidationTest(ScheduleCase):
         del self.heat.auth.endpoints['cloudformation']
         self.heat.context = heat_fixture.new_context()
         self.refused('Servers cannot send the results of runs')
+        # Heat validates a new one before it stores its credentials.
+        new = self.heat.stack(whole, name='new')
+        new.user_creds_id = None
+        self.assertRaises(exception.StackValidationFailed, new.validate)
         # An update continues with what exists.
         self.heat.preview(stack, whole)
 
