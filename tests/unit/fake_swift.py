@@ -237,8 +237,7 @@ class Cluster:
     def get_signed(self, url):
         """GET a TempURL as a server does; return status and content."""
         response = self.serve(
-            None,
-            wire.Request(method='GET', url=url, authenticated=False),
+            None, wire.Request(method='GET', url=url, authenticated=False)
         )
         return response.status, response.body
 
@@ -331,11 +330,7 @@ class Cluster:
                 'signed',
                 request.method,
                 query,
-                {
-                    'temp_url_sig',
-                    'temp_url_expires',
-                    'temp_url_prefix',
-                },
+                {'temp_url_sig', 'temp_url_expires', 'temp_url_prefix'},
             )
             return self._signed(request, container, name, query, body)
         assert request.authenticated, 'neither a signature nor a token'

@@ -49,7 +49,7 @@ class PoolTest(testtools.TestCase):
             running.remove(number)
 
         self.pool.each(call, range(9))
-        self.assertEqual(3, max(most))
+        assert max(most) == 3
 
     def test_what_has_not_begun_does_not_begin_after_an_error(self):
         for workers in (1, 3):
@@ -62,7 +62,7 @@ class PoolTest(testtools.TestCase):
             self.assertRaises(
                 ZeroDivisionError, pools.Pool(workers).each, call, range(99)
             )
-            self.assertIn(len(begun), range(1, workers + 1))
+            assert len(begun) in range(1, workers + 1)
 
     def test_no_thread_is_started_for_calls_that_cannot_overlap(self):
         here = threading.get_ident()
@@ -70,7 +70,7 @@ class PoolTest(testtools.TestCase):
             seen = pools.Pool(workers).each(
                 lambda thing: threading.get_ident(), things
             )
-            self.assertEqual({here}, set(seen))
+            assert set(seen) == {here}
 
     def test_progress_is_told_of_each_call(self):
         for workers in (1, 3):
@@ -78,7 +78,7 @@ class PoolTest(testtools.TestCase):
             pools.Pool(workers).each(
                 str, 'abc', lambda *of, told=told: told.append(of)
             )
-            self.assertEqual([(1, 3), (2, 3), (3, 3)], told)
+            assert told == [(1, 3), (2, 3), (3, 3)]
 
     def test_an_outage_is_ridden_out_for_a_while(self):
         calls = []
@@ -89,8 +89,8 @@ class PoolTest(testtools.TestCase):
                 raise errors.Unavailable('later')
             return 'done'
 
-        self.assertEqual('done', self.pool.insist(call, 'a'))
-        self.assertEqual(4, len(calls))
+        assert self.pool.insist(call, 'a') == 'done'
+        assert len(calls) == 4
 
     def test_an_outage_that_stays_is_told_and_others_are_at_once(self):
         for error, times in ((errors.Unavailable('x'), 4), (KeyError(), 1)):
@@ -101,7 +101,7 @@ class PoolTest(testtools.TestCase):
                 raise error
 
             self.assertRaises(type(error), self.pool.insist, call, 'a')
-            self.assertEqual(times, len(calls))
+            assert len(calls) == times
 
     def test_the_error_is_told_though_what_comes_before_it_has_not_begun(self):
         self.patch(futures, 'ThreadPoolExecutor', LastFirst)
@@ -112,4 +112,4 @@ class PoolTest(testtools.TestCase):
         exc = self.assertRaises(
             ZeroDivisionError, pools.Pool().each, call, ['a', 'b']
         )
-        self.assertEqual('b', str(exc))
+        assert str(exc) == 'b'

@@ -96,16 +96,16 @@ class CommandTest(testtools.TestCase):
 
     def test_an_environment_without_heat_is_told_in_one_line(self):
         done = run('-c', WITHOUT_HEAT, 'upgrade', 'check')
-        self.assertEqual(255, done.returncode)
-        self.assertEqual('', done.stdout)
+        assert done.returncode == 255
+        assert done.stdout == ''
         (message,) = done.stderr.splitlines()
-        self.assertIn('this one has no Heat', message)
+        assert 'this one has no Heat' in message
 
     def test_a_heat_that_is_too_old_is_told_in_one_line(self):
         done = run('-W', 'ignore', '-c', OLD_HEAT)
-        self.assertEqual(255, done.returncode)
+        assert done.returncode == 255
         (message,) = done.stderr.splitlines()
-        self.assertIn('needs Heat 24 (2025.1) or later', message)
+        assert 'needs Heat 24 (2025.1) or later' in message
 
     def test_who_reads_it_may_stop_early(self):
         self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
@@ -121,23 +121,23 @@ class CommandTest(testtools.TestCase):
                 stderr=subprocess.PIPE,
                 check=False,
             )
-        self.assertEqual((255, b''), (done.returncode, done.stderr))
+        assert (done.returncode, done.stderr) == (255, b'')
 
     def test_a_heat_conf_that_cannot_be_read_is_named(self):
         done = command('--config-file', self.heat_conf, 'upgrade', 'check')
-        self.assertEqual(255, done.returncode)
-        self.assertIn(str(self.heat_conf), done.stderr)
+        assert done.returncode == 255
+        assert str(self.heat_conf) in done.stderr
 
     def test_an_empty_heat_conf_is_told_of_in_a_table_that_says_failure(self):
         self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
         # An option may stand after the subcommand, too.
         named = f'--config-file={self.heat_conf}'
         done = command('upgrade', 'check', named)
-        self.assertEqual(2, done.returncode, done.stderr)
-        self.assertEqual('', done.stderr)
-        self.assertIn('| Check: Resource types', done.stdout)
-        self.assertIn('| Result: Failure', done.stdout)
-        self.assertEqual(2, done.stdout.count('| Details: Skipped'))
+        assert done.returncode == 2, done.stderr
+        assert done.stderr == ''
+        assert '| Check: Resource types' in done.stdout
+        assert '| Result: Failure' in done.stdout
+        assert done.stdout.count('| Details: Skipped') == 2
 
     def test_options_of_the_command_may_stand_anywhere(self):
         kept = '[DEFAULT]\nplugin_dirs =\n'
@@ -149,11 +149,11 @@ class CommandTest(testtools.TestCase):
             # A subcommand's name.
             *('upgrade', 'list', '--config-file', off, '-f', 'json'),
         )
-        self.assertEqual(0, done.returncode, done.stderr)
+        assert done.returncode == 0, done.stderr
         rows = {row['name']: row for row in json.loads(done.stdout)}
-        self.assertIn('cloud upgrade', rows['Plans']['reason'].lower())
+        assert 'cloud upgrade' in rows['Plans']['reason'].lower()
         # The last file counts.
-        self.assertIn('No engine keeps', rows['Schedules']['reason'])
+        assert 'No engine keeps' in rows['Schedules']['reason']
 
     def test_why_a_cloud_gives_no_token_is_told_by_the_features_too(self):
         self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
@@ -161,6 +161,6 @@ class CommandTest(testtools.TestCase):
             *('--config-file', self.heat_conf),
             *('--os-cloud', 'nosuch', 'feature', 'list', '-f', 'json'),
         )
-        self.assertEqual(0, done.returncode, done.stderr)
+        assert done.returncode == 0, done.stderr
         rows = {row['name']: row for row in json.loads(done.stdout)}
-        self.assertIn('nosuch', rows['Plans']['reason'])
+        assert 'nosuch' in rows['Plans']['reason']

@@ -5,11 +5,7 @@ import pytest
 
 from heat_plugins import tokens
 
-ALL = (
-    tokens.STARTED,
-    tokens.UNHEALTHY,
-    tokens.ENGINE_DIED,
-)
+ALL = (tokens.STARTED, tokens.UNHEALTHY, tokens.ENGINE_DIED)
 
 
 @pytest.mark.parametrize('token', ALL)

@@ -60,10 +60,9 @@ class SignedURLTest(testtools.TestCase):
             ('POLL_SERVER_HEAT', Code.FAILURE),
         ):
             found = self.by(out, 'TEMP_URL_POLL')
-            self.assertEqual(code, found.code)
-            self.assertEqual(
-                code is Code.FAILURE,
-                'set stack_user_domain_name in' in found.details,
+            assert found.code == code
+            assert ('set stack_user_domain_name in' in found.details) == (
+                code is Code.FAILURE
             )
 
     def test_the_services_that_they_stand_on_must_answer(self):
@@ -79,8 +78,8 @@ class SignedURLTest(testtools.TestCase):
             service.answer = mock.Mock(side_effect=[answer])
             session = web_service.session(service, url)
             found = self.by('POLL_TEMP_URL', 'TEMP_URL_POLL', session)
-            self.assertEqual(code, found.code)
-            self.assertIn(said, found.details)
+            assert found.code == code
+            assert said in found.details
 
     def test_without_options_for_it_what_needs_it_fails(self):
         for out, back, code in (
@@ -89,8 +88,8 @@ class SignedURLTest(testtools.TestCase):
             ('POLL_SERVER_HEAT', 'HEAT_SIGNAL', Code.WARNING),
         ):
             found = self.by(out, back)
-            self.assertEqual(code, found.code)
-            self.assertIn('in [ec2authtoken] of its heat.conf', found.details)
+            assert found.code == code
+            assert 'in [ec2authtoken] of its heat.conf' in found.details
         name, value = (
             ('auth_type', 'v3password')
             if 'auth_type' in cfg.CONF.ec2authtoken
@@ -98,7 +97,7 @@ class SignedURLTest(testtools.TestCase):
         )
         self.configure(name, value, 'ec2authtoken')
         found = self.by('POLL_SERVER_CFN', 'CFN_SIGNAL')
-        self.assertEqual(Code.SUCCESS, found.code)
+        assert found.code == Code.SUCCESS
 
     def test_a_keystone_may_refuse_a_heat_that_cannot_log_in(self):
         self.have_heat_24()
@@ -113,13 +112,11 @@ class SignedURLTest(testtools.TestCase):
                 service.answer = mock.Mock(return_value=(status,))
                 session = web_service.session(service, url)
                 found = self.by(out, 'TEMP_URL_POLL', session)
-                self.assertEqual(code, found.code)
-                self.assertEqual(
-                    status == 401, 'upgrade Heat' in found.details
-                )
+                assert found.code == code
+                assert ('upgrade Heat' in found.details) == (status == 401)
                 (request,), _ = service.answer.call_args_list[0]
-                self.assertEqual((asked, '{}'), (request.url, request.body))
-                self.assertNotIn('X-Auth-Token', request.headers)
+                assert (request.url, request.body) == (asked, '{}')
+                assert 'X-Auth-Token' not in request.headers
 
     def test_a_keystone_that_does_not_answer_leaves_that_open(self):
         self.have_heat_24()
@@ -129,5 +126,5 @@ class SignedURLTest(testtools.TestCase):
         )
         session = web_service.session(service, URL)
         found = self.by('POLL_SERVER_CFN', 'TEMP_URL_POLL', session)
-        self.assertEqual(Code.SUCCESS, found.code)
-        self.assertIn('Not checked: whether Keystone', found.details)
+        assert found.code == Code.SUCCESS
+        assert 'Not checked: whether Keystone' in found.details

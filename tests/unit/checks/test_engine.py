@@ -43,8 +43,8 @@ class WebhooksTest(testtools.TestCase):
         ):
             cfg.CONF.set_override('notify_hosts', entries, config.GROUP)
             found = engine.webhooks_permitted()
-            self.assertEqual(code, found.code)
-            self.assertIn(said, found.details)
+            assert found.code == code
+            assert said in found.details
 
 
 class ResourceTypesTest(testtools.TestCase):
@@ -66,8 +66,8 @@ class ResourceTypesTest(testtools.TestCase):
     def assert_told(self, code, *texts):
         found = engine.resource_types()
         for text in texts:
-            self.assertIn(text, found.details)
-        self.assertEqual(code, found.code)
+            assert text in found.details
+        assert found.code == code
 
     def test_a_class_of_another_plugin_or_a_template_is_named(self):
         self.serve('OS::Test::B', Theirs)
@@ -106,16 +106,16 @@ class ResourceTypesTest(testtools.TestCase):
     def test_heats_published_key_is_a_failure_unless_ours_is_set(self):
         self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
         cfg.CONF.clear_override('auth_encryption_key')
-        self.assertEqual(Code.FAILURE, engine.secret().code)
+        assert engine.secret().code == Code.FAILURE
         cfg.CONF.set_override('temp_url_secret', 'x' * 32, 'heat_plugins')
         self.addCleanup(
             cfg.CONF.clear_override, 'temp_url_secret', 'heat_plugins'
         )
-        self.assertEqual(Code.SUCCESS, engine.secret().code)
+        assert engine.secret().code == Code.SUCCESS
         cfg.CONF.set_override('temp_url_secret', 'x' * 15, 'heat_plugins')
         found = engine.secret()
-        self.assertEqual(Code.WARNING, found.code)
-        self.assertIn('temp_url_secret has only 15 characters', found.details)
+        assert found.code == Code.WARNING
+        assert 'temp_url_secret has only 15 characters' in found.details
 
     def test_a_client_that_is_not_installed_is_told(self):
         self.patch(engine, 'CLIENTS', (*engine.CLIENTS, 'no_such_client'))
@@ -142,7 +142,7 @@ class PythonTest(testtools.TestCase):
                     )
                     del sync_point._str_unpack_tuple
                 found = engine.python()
-            self.assertEqual(code, found.code)
-            self.assertIn(said or 'Python', found.details)
+            assert found.code == code
+            assert (said or 'Python') in found.details
             is_told = said is not None and is_native
-            self.assertEqual(is_told, 'gh-106905' in found.details)
+            assert ('gh-106905' in found.details) == is_told

@@ -60,27 +60,27 @@ class FeaturesTest(testtools.TestCase):
         }
 
     def test_schedules_need_an_engine_that_keeps_them(self):
-        self.assertEqual(set(), self.names(works=False))
+        assert self.names(works=False) == set()
         cfg.CONF.set_override('rescue_interval', 0, config.GROUP)
         self.addCleanup(
             cfg.CONF.clear_override, 'rescue_interval', config.GROUP
         )
-        self.assertEqual({'Schedules'}, self.names(works=False))
+        assert self.names(works=False) == {'Schedules'}
 
     def test_a_cloud_that_has_all_does_all(self):
         rows = self.of()
-        self.assertEqual({(True, '')}, set(rows.values()))
+        assert set(rows.values()) == {(True, '')}
         for name in (*DEPLOYMENTS, *OF_MISTRAL, *OF_THE_STORE):
-            self.assertIn(name, rows)
+            assert name in rows
 
     def test_without_an_object_store_its_features_say_so(self):
         def fail(report, transport, absent):
             absent('object-store')
 
         self.checks[object_store, 'check_temp_urls'] = fail
-        self.assertEqual(set(OF_THE_STORE), self.names(False))
+        assert self.names(False) == set(OF_THE_STORE)
         reason = f'{wording.no_service("object-store")}.'
-        self.assertEqual((False, reason), self.of()['Plans'])
+        assert self.of()['Plans'] == (False, reason)
 
     def test_runs_need_the_object_store_or_heat_api_cfn(self):
         def fail(report, transport, absent):
@@ -91,21 +91,21 @@ class FeaturesTest(testtools.TestCase):
                 report.fail('There is no heat-api-cfn.')
 
         self.checks[agents, 'check_transport'] = lacking
-        self.assertTrue(self.of()['Runs'][0])
+        assert self.of()['Runs'][0]
         self.checks[object_store, 'check_temp_urls'] = fail
         for name in ('Runs', 'Schedules'):
             works, reason = self.of()[name]
-            self.assertIs(False, works)
-            self.assertIn('no object store', reason)
-            self.assertIn('There is no heat-api-cfn.', reason)
+            assert works is False
+            assert 'no object store' in reason
+            assert 'There is no heat-api-cfn.' in reason
 
     def test_a_part_in_doubt_is_no_yes(self):
         def unsure(report, client):
             report.unsure('There are none.')
 
         self.checks[mistral, 'check_cron_triggers'] = unsure
-        self.assertEqual((None, 'There are none.'), self.of()['Cron triggers'])
-        self.assertEqual({'Cron triggers'}, self.names(None))
+        assert self.of()['Cron triggers'] == (None, 'There are none.')
+        assert self.names(None) == {'Cron triggers'}
         self.checks[engine, 'check_tables'] = lambda report: report.doubt(
             'They are not there yet.'
         )
@@ -115,7 +115,7 @@ class FeaturesTest(testtools.TestCase):
             'Schedules',
             'Actions by webhook',
         }
-        self.assertEqual(of_runs, self.names(None) - {'Cron triggers'})
+        assert self.names(None) - {'Cron triggers'} == of_runs
 
     def test_a_transport_that_fails_is_named_where_it_matters(self):
         def invalid(report, session, name):
@@ -125,18 +125,13 @@ class FeaturesTest(testtools.TestCase):
                 report.fail('The catalogue has no messaging.')
 
         self.checks[agents, 'check_transport'] = invalid
-        self.assertEqual(
-            {
-                'Deployments by CFN_SIGNAL',
-                'Deployments by ZAQAR_SIGNAL',
-                'Actions by webhook',
-            },
-            self.names(False),
-        )
+        assert self.names(False) == {
+            'Deployments by CFN_SIGNAL',
+            'Deployments by ZAQAR_SIGNAL',
+            'Actions by webhook',
+        }
         _, reason = self.of()['Actions by webhook']
-        self.assertEqual(
-            'heat.conf is wrong: multi_cloud is no boolean', reason
-        )
+        assert reason == 'heat.conf is wrong: multi_cloud is no boolean'
 
     def test_without_credentials_only_what_is_certain_is_told(self):
         def broken(report, session, name):
@@ -145,19 +140,19 @@ class FeaturesTest(testtools.TestCase):
 
         self.checks[agents, 'check_transport'] = broken
         rows = self.of(session=None)
-        self.assertEqual(
-            (False, 'Heat cannot create users.'),
-            rows.pop('Deployments by HEAT_SIGNAL'),
+        assert rows.pop('Deployments by HEAT_SIGNAL') == (
+            False,
+            'Heat cannot create users.',
         )
-        self.assertEqual({None}, {works for works, _ in rows.values()})
+        assert {works for works, _ in rows.values()} == {None}
         for _, reason in rows.values():
-            self.assertIn('--os-cloud', reason)
+            assert '--os-cloud' in reason
         reasons = {
             row.reason
             for row in features.features(None, 'Cannot get a token')
             if row.name in rows
         }
-        self.assertEqual({'Cannot get a token'}, reasons)
+        assert reasons == {'Cannot get a token'}
 
 
 @pytest.mark.parametrize(

@@ -64,14 +64,14 @@ class ServiceTest(testtools.TestCase):
 
     def test_one_that_answers_is_good(self):
         found = self.check(Wire('2027-01-16 00:00:00'))
-        self.assertEqual(Code.SUCCESS, found.code)
-        self.assertIn('Mistral answers', found.details)
+        assert found.code == Code.SUCCESS
+        assert 'Mistral answers' in found.details
 
     def test_one_that_fails_is_told_in_its_own_words(self):
         found = self.check(Wire(status=503))
-        self.assertEqual(Code.FAILURE, found.code)
-        self.assertIn('Mistral answers 503: why it fails', found.details)
-        self.assertIn('[clients_mistral]', found.details)
+        assert found.code == Code.FAILURE
+        assert 'Mistral answers 503: why it fails' in found.details
+        assert '[clients_mistral]' in found.details
 
     def test_a_cloud_without_mistral_lacks_its_types(self):
         lacks = session(Wire())
@@ -83,10 +83,8 @@ class ServiceTest(testtools.TestCase):
         # The operator may want none.
         for check in (mistral.service, mistral.redelegation):
             found = check(lacks)
-            self.assertEqual(Code.SUCCESS, found.code)
-            self.assertIn(
-                'Not here: This region has no Mistral', found.details
-            )
+            assert found.code == Code.SUCCESS
+            assert 'Not here: This region has no Mistral' in found.details
 
 
 class RedelegationTest(testtools.TestCase):
@@ -105,8 +103,8 @@ class RedelegationTest(testtools.TestCase):
                 trusts_delegated_roles=roles,
             )
             found = mistral.redelegation(None)
-            self.assertEqual(code, found.code)
-            self.assertIn(said, found.details)
+            assert found.code == code
+            assert said in found.details
 
 
 class CronTriggerTest(testtools.TestCase):
@@ -118,8 +116,8 @@ class CronTriggerTest(testtools.TestCase):
 
     def assert_told(self, code, text, wire):
         found = self.check(wire)
-        self.assertEqual(code, found.code)
-        self.assertIn(text, found.details)
+        assert found.code == code
+        assert text in found.details
 
     def test_one_that_is_long_due_tells_that_none_fires(self):
         for admin in (True, False):

@@ -58,7 +58,7 @@ class TempURLsTest(testtools.TestCase):
         """Run the check; return what it says."""
         way = Clocked(self.cluster.transport(), ahead)
         found = self.found(way)
-        self.assertEqual((code, found.details), (found.code, found.details))
+        assert (found.code, found.details) == (code, found.details)
         return found.details
 
     def test_a_cloud_may_have_none_on_purpose(self):
@@ -67,44 +67,44 @@ class TempURLsTest(testtools.TestCase):
                 raise errors.NoObjectStore('There is none')
 
         found = self.found(Without())
-        self.assertEqual(Code.SUCCESS, found.code)
-        self.assertIn('Not here: This region has no object', found.details)
+        assert found.code == Code.SUCCESS
+        assert 'Not here: This region has no object' in found.details
 
     def assert_nothing_left(self):
-        self.assertEqual({}, self.cluster.containers)
+        assert self.cluster.containers == {}
 
     def test_a_url_is_made_and_used_and_nothing_is_left(self):
         said = self.check(Code.SUCCESS)
-        self.assertIn('signed with sha256 and the key of the container', said)
-        self.assertIn('/v1/AUTH_project-1', said)
-        self.assertNotIn('temp_url_sig', said)
+        assert 'signed with sha256 and the key of the container' in said
+        assert '/v1/AUTH_project-1' in said
+        assert 'temp_url_sig' not in said
         self.assert_nothing_left()
 
     def test_on_ceph_the_key_of_the_account_serves(self):
         self.cluster = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
         said = self.check(Code.WARNING)
-        self.assertIn('X-Copy-From', said)
-        self.assertIn('Let a proxy in front of it refuse', said)
+        assert 'X-Copy-From' in said
+        assert 'Let a proxy in front of it refuse' in said
         self.cluster.copies = False
         said = self.check(Code.SUCCESS)
-        self.assertIn('signed with sha1 and the key of the account', said)
+        assert 'signed with sha1 and the key of the account' in said
         self.assert_nothing_left()
 
     def test_a_storage_url_without_an_account_is_a_warning(self):
         self.cluster = fake_swift.ceph()
         said = self.check(Code.WARNING)
-        self.assertIn('/swift/v1 names no account', said)
-        self.assertIn('rgw swift account in url = true', said)
-        self.assertIn('AUTH_%(project_id)s', said)
-        self.assertIn('signed with sha1 and the key of the account', said)
+        assert '/swift/v1 names no account' in said
+        assert 'rgw swift account in url = true' in said
+        assert 'AUTH_%(project_id)s' in said
+        assert 'signed with sha1 and the key of the account' in said
 
     def test_on_ceph_with_implicit_tenants_the_url_needs_the_account(self):
         self.cluster = fake_swift.ceph(implicit_tenants=True)
         said = self.check(Code.FAILURE)
-        self.assertIn('accepts no TempURL', said)
-        self.assertIn('rgw swift account in url = true', said)
-        self.assertIn('AUTH_%(project_id)s', said)
-        self.assertNotIn('middleware', said)
+        assert 'accepts no TempURL' in said
+        assert 'rgw swift account in url = true' in said
+        assert 'AUTH_%(project_id)s' in said
+        assert 'middleware' not in said
         self.assert_nothing_left()
         self.cluster = fake_swift.ceph(
             fake_swift.CEPH_ACCOUNT, implicit_tenants=True
@@ -124,21 +124,21 @@ class TempURLsTest(testtools.TestCase):
         ):
             if margin is not None:
                 self.conf.config(group='heat_plugins', temp_url_margin=margin)
-            self.assertIn(part, self.check(code, ahead))
+            assert part in self.check(code, ahead)
 
     def test_urls_work_whatever_the_clock_of_this_host_is(self):
         for ahead in (3000, -3000):
             self.cluster.clock = lambda ahead=ahead: time.time() + ahead
             said = self.check(Code.WARNING, ahead)
-            self.assertIn('A TempURL works', said)
+            assert 'A TempURL works' in said
 
     def test_a_store_without_temp_urls_is_a_failure_with_the_place_to_look(
         self,
     ):
         self.cluster = fake_swift.Cluster(info={'swift': {}})
         said = self.check(Code.FAILURE)
-        self.assertIn('no TempURLs', said)
-        self.assertIn('transports', said)
+        assert 'no TempURLs' in said
+        assert 'transports' in said
         self.assert_nothing_left()
 
     def test_what_becomes_of_an_object_is_looked_at(self):
@@ -150,8 +150,8 @@ class TempURLsTest(testtools.TestCase):
             way = self.cluster.transport()
             with mock.patch.object(way, 'send', self.breaking(way, broken)):
                 found = self.found(way)
-            self.assertEqual(code, found.code)
-            self.assertIn(said, found.details)
+            assert found.code == code
+            assert said in found.details
 
     def breaking(self, way, broken):
         """Return what sends, and does so to a PUT to a TempURL."""
@@ -174,7 +174,7 @@ class TempURLsTest(testtools.TestCase):
 
     def test_a_store_that_is_away_or_refuses_the_user_is_a_failure(self):
         self.cluster.denied.add('project-1')
-        self.assertIn('operator role', self.check(Code.FAILURE))
+        assert 'operator role' in self.check(Code.FAILURE)
         self.cluster.denied.clear()
         self.cluster.fail(times=100)
-        self.assertIn('answered 503', self.check(Code.FAILURE))
+        assert 'answered 503' in self.check(Code.FAILURE)

@@ -36,9 +36,9 @@ class PolicyTest(testtools.TestCase):
 
     def test_a_reader_starts_nothing_by_heat_s_defaults(self):
         found = self.check()
-        self.assertEqual(Code.SUCCESS, found.code, found.details)
-        self.assertIn('asks the policy stacks:update', found.details)
-        self.assertIn('accept results: software_configs:show', found.details)
+        assert found.code == Code.SUCCESS, found.details
+        assert 'asks the policy stacks:update' in found.details
+        assert 'accept results: software_configs:show' in found.details
 
     def test_the_lines_of_the_page_leave_strangers_nothing_to_read(self):
         (lines,) = re.findall(
@@ -46,20 +46,20 @@ class PolicyTest(testtools.TestCase):
             PAGE.read_text(),
         )
         found = self.check(textwrap.dedent(lines))
-        self.assertNotIn('accept results', found.details)
+        assert 'accept results' not in found.details
 
     def test_the_rules_of_former_years_are_too_wide(self):
         found = self.check(new_defaults=False)
-        self.assertEqual(Code.WARNING, found.code)
+        assert found.code == Code.WARNING
         for name in (
             'stacks:update',
             'software_configs:create',
             'software_deployments:create',
             'enforce_new_defaults = true',
         ):
-            self.assertIn(name, found.details)
+            assert name in found.details
 
     def test_a_rule_of_the_operator_s_own_is_named(self):
         found = self.check('"stacks:update": "role:reader"')
-        self.assertEqual(Code.WARNING, found.code)
-        self.assertIn('role reader: stacks:update. So', found.details)
+        assert found.code == Code.WARNING
+        assert 'role reader: stacks:update. So' in found.details

@@ -78,8 +78,8 @@ class ThreadsTest(heat_fixture.HeatTestCase):
 
     def assert_reported(self, code, text):
         result = engine.threads()
-        self.assertIn(text, result.details)
-        self.assertEqual(code, result.code)
+        assert text in result.details
+        assert result.code == code
 
     def test_all_hosts_threads_are_counted(self):
         self.engines(3)
@@ -118,7 +118,7 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
 
     def sentences(self):
         result = engine.single_groups()
-        self.assertEqual(upgradecheck.Code.SUCCESS, result.code)
+        assert result.code == upgradecheck.Code.SUCCESS
         return result.details
 
     def grouped(self, name):
@@ -132,26 +132,26 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
 
     def test_stacks_are_named_once_with_their_project_and_the_remedy(self):
         self.heat.create(GROUPS, name='other')
-        self.assertIn('No stack has a group', self.sentences())
+        assert 'No stack has a group' in self.sentences()
         for name in ('web', 'shop'):
             self.grouped(name)
         self.heat.delete(self.grouped('gone'))
         sentences = self.sentences()
-        self.assertIn('2 stacks have groups', sentences)
-        self.assertIn(f'Project {heat_fixture.PROJECT}: shop, web.', sentences)
-        self.assertIn('software deployment group nest', sentences)
+        assert '2 stacks have groups' in sentences
+        assert f'Project {heat_fixture.PROJECT}: shop, web.' in sentences
+        assert 'software deployment group nest' in sentences
         with mock.patch.object(engine, 'READ', 1):
             sentences = self.sentences()
-        self.assertIn('More than 1 stacks', sentences)
-        self.assertNotIn('web', sentences)
+        assert 'More than 1 stacks' in sentences
+        assert 'web' not in sentences
 
     def test_a_database_that_fails_is_a_warning(self):
         with mock.patch.object(
             resources, 'with_groups', side_effect=ValueError
         ):
             result = engine.single_groups()
-        self.assertEqual(upgradecheck.Code.WARNING, result.code)
-        self.assertIn('ValueError', result.details)
+        assert result.code == upgradecheck.Code.WARNING
+        assert 'ValueError' in result.details
 
 
 class WaitingTest(heat_fixture.HeatTestCase):
@@ -188,7 +188,7 @@ class WaitingTest(heat_fixture.HeatTestCase):
 
     def sentences(self):
         result = engine.waiting()
-        self.assertEqual(upgradecheck.Code.SUCCESS, result.code)
+        assert result.code == upgradecheck.Code.SUCCESS
         return result.details
 
     def test_what_is_complete_or_no_deployment_does_not_wait(self):
@@ -196,7 +196,7 @@ class WaitingTest(heat_fixture.HeatTestCase):
         self.stack('complete', resource='COMPLETE')
         other = self.stack('other')
         self.heat.change(other['one'].id, physical_resource_id='another')
-        self.assertIn('No deployment waits', self.sentences())
+        assert 'No deployment waits' in self.sentences()
 
     def test_stacks_are_named_with_their_project_and_what_comes_of_it(self):
         self.stack('shop')
@@ -205,6 +205,6 @@ class WaitingTest(heat_fixture.HeatTestCase):
             group['one'].id, physical_resource_id=signal_names.new_group_id()
         )
         sentences = self.sentences()
-        self.assertIn('2 stacks have deployments that wait', sentences)
-        self.assertIn(f'Project {heat_fixture.PROJECT}: shop, web.', sentences)
-        self.assertIn('until the next update', sentences)
+        assert '2 stacks have deployments that wait' in sentences
+        assert f'Project {heat_fixture.PROJECT}: shop, web.' in sentences
+        assert 'until the next update' in sentences

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers of stacks over REST, with answers as Heat gives them."""
 
-import testtools
-
 from heat_plugins import errors
 from heat_plugins.clients import heat_plans
 from heat_plugins.plans.deploy import plan_stacks
 from tests.unit.clients import test_heat
 
-URL = test_heat.URL
+resource = test_heat.resource
 
 
 class HeatServersTest(test_heat.HeatCase):
@@ -18,27 +16,10 @@ class HeatServersTest(test_heat.HeatCase):
         super().answer(f'GET {asked}', body, status)
 
     def stack(self, name, stack_id=None, **more):
-        found = {
-            'id': stack_id or name,
-            'stack_name': name,
-            'stack_status': 'CREATE_COMPLETE',
-            **more,
-        }
-        body = {'stack': found}
+        found = {'id': stack_id or name, 'stack_name': name, **more}
+        body = {'stack': {**found, 'stack_status': 'CREATE_COMPLETE'}}
         for query in ('', '?resolve_outputs=false'):
             self.answer(f'/stacks/{stack_id or name}{query}', body)
-
-    def resource(self, name, type_, stack, nested=None):
-        links = [{'rel': 'stack', 'href': f'{URL}/stacks/x/{stack}'}]
-        if nested:
-            links.append({'rel': 'nested', 'href': f'{URL}/stacks/y/{nested}'})
-        return {
-            'resource_name': name,
-            'resource_type': type_,
-            'physical_resource_id': f'id-{name}',
-            'resource_status': 'CREATE_COMPLETE',
-            'links': links,
-        }
 
     def attributes(self, path, **found):
         self.answer(path, {'resource': {'attributes': found}})
@@ -50,12 +31,10 @@ class HeatServersTest(test_heat.HeatCase):
             {'output_key': 'bad', 'output_value': None, 'output_error': 'why'},
         ]
         self.stack('shop', outputs=outputs)
-        self.assertEqual({'a': 'b'}, self.heat.output('shop', 'hosts'))
-        self.assertIsNone(self.heat.output('shop', 'nope'))
-        error = self.assertRaises(
-            errors.Invalid, self.heat.output, 'shop', 'bad'
-        )
-        self.assertIn('why', str(error))
+        assert self.heat.output('shop', 'hosts') == {'a': 'b'}
+        assert self.heat.output('shop', 'nope') is None
+        call = (self.heat.output, 'shop', 'bad')
+        assert 'why' in str(self.assertRaises(errors.Invalid, *call))
 
     def test_servers_are_found_in_nested_stacks_too(self):
         self.stack('shop', 'root')
@@ -66,10 +45,10 @@ class HeatServersTest(test_heat.HeatCase):
             '/stacks/shop/root/resources?nested_depth=50',
             {
                 'resources': [
-                    self.resource('Tier', 'tier.yaml', 'root', 'nested'),
-                    self.resource('web', 'OS::TripleO::WebServer', 'nested'),
-                    self.resource('node', 'OS::Heat::DeployedServer', 'root'),
-                    self.resource('net', 'OS::Neutron::Net', 'root'),
+                    resource('Tier', 'tier.yaml', 'root', 'nested'),
+                    resource('web', 'OS::TripleO::WebServer', 'nested'),
+                    resource('node', 'OS::Heat::DeployedServer', 'root'),
+                    resource('net', 'OS::Neutron::Net', 'root'),
                 ]
             },
         )
@@ -79,25 +58,17 @@ class HeatServersTest(test_heat.HeatCase):
             addresses={'private': [{'addr': '10.0.0.7', 'version': 4}]},
         )
         self.attributes('/stacks/shop/root/resources/node', name='node')
-        self.assertEqual(
-            [
-                plan_stacks.StackServer(
-                    path=('Tier', 'web'), name='web-0', address='10.0.0.7'
-                )
-            ],
-            self.heat.servers('shop'),
-        )
+        assert self.heat.servers('shop') == [
+            plan_stacks.StackServer(
+                path=('Tier', 'web'), name='web-0', address='10.0.0.7'
+            )
+        ]
 
-
-class AddressTest(testtools.TestCase):
     def test_the_owners_choice_then_a_floating_one_then_ipv4(self):
         six = {'addr': '2001:db8::1', 'version': 6}
         four = {'addr': '10.0.0.1', 'version': 4}
-        floating = {
-            'addr': '192.0.2.1',
-            'version': 4,
-            'OS-EXT-IPS:type': 'floating',
-        }
+        floating = {'addr': '192.0.2.1', 'version': 4}
+        floating['OS-EXT-IPS:type'] = 'floating'
         for every, own, wanted in (
             ([floating], '198.51.100.1', '198.51.100.1'),
             ([six, four, floating], '', '192.0.2.1'),
@@ -106,4 +77,4 @@ class AddressTest(testtools.TestCase):
             ([], '', ''),
         ):
             attributes = {'accessIPv4': own, 'addresses': {'net': every}}
-            self.assertEqual(wanted, heat_plans.address(attributes))
+            assert heat_plans.address(attributes) == wanted

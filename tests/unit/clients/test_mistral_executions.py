@@ -14,78 +14,57 @@ URL = 'http://mistral.example.com/v2'
 
 
 class Mistral(web_service.Service):
-    """Gives the answers that it was given, in order, to what was expected."""
+    """Has one execution; an AssertionError for what it has not."""
 
-    def __init__(self, *answers):
+    def __init__(self, path):
         super().__init__()
-        self.answers = list(answers)
-        self.bodies = []
+        self.path = path
+        self.shown = {'id': 'a-1', 'state': 'RUNNING', 'state_info': 'boom'}
 
     def answer(self, request):
-        wanted, status, body = self.answers.pop(0)
-        said = f'{request.method} {request.url.removeprefix(URL)}'
-        assert said == wanted, said
-        self.bodies.append(json.loads(request.body or 'null'))
-        return status, json.dumps(body).encode()
+        path = request.url.removeprefix(URL)
+        if request.method == 'POST':
+            assert path == self.path
+            self.body = json.loads(request.body)
+            return 201, self.shown
+        assert path == f'{self.path}/a-1'
+        return 200, self.shown
 
 
-def action(state, **output):
-    return {'id': 'a-1', 'state': state, 'output': json.dumps(output)}
-
-
-class ActionTest(testtools.TestCase):
-    def executions(self, *answers):
-        self.mistral = Mistral(*answers)
-        return mistral_plans.WorkflowExecutions(
-            web_service.cloud(self.mistral, URL)
-        )
-
+class ExecutionsTest(testtools.TestCase):
     def test_a_step_of_a_plan_is_begun_and_polled_by_its_kind(self):
-        said = {'state_info': 'boom'}
         for kind, path in (
             (jobs.CallKind.WORKFLOW, '/executions'),
             (jobs.CallKind.ACTION, '/action_executions'),
         ):
+            mistral = Mistral(path)
             step = jobs.Call(kind=kind, name='x', input={'a': 1})
-            executions = self.executions(
-                (f'POST {path}', 201, action('RUNNING')),
-                *(
-                    (f'GET {path}/a-1', 200, action(*given, **more) | said)
-                    for given, more in (
-                        (['RUNNING'], {}),
-                        (['SUCCESS'], {'result': 7}),
-                        (['ERROR'], {'result': 'boom'}),
-                    )
-                ),
+            executions = mistral_plans.WorkflowExecutions(
+                web_service.cloud(mistral, URL)
             )
             begun = executions.start(step, 'plan p')
-            (sent,) = self.mistral.bodies
-            self.assertEqual(sent.get('id', 'a-1'), begun)
-            self.assertEqual({'a': 1}, json.loads(sent['input']))
-            self.assertEqual(
-                [
-                    jobs.CallOutcome(success=None),
-                    jobs.CallOutcome(success=True),
-                    jobs.CallOutcome(success=False, reason='ERROR: boom'),
-                ],
-                [executions.look(step, 'a-1') for _ in range(3)],
-            )
+            assert begun == mistral.body.get('id', 'a-1')
+            assert json.loads(mistral.body['input']) == {'a': 1}
+            for state, result, success, reason in (
+                ('RUNNING', None, None, ''),
+                ('SUCCESS', 7, True, ''),
+                ('ERROR', 'boom', False, 'ERROR: boom'),
+            ):
+                output = json.dumps({'result': result})
+                mistral.shown.update(state=state, output=output)
+                assert executions.look(step, 'a-1') == jobs.CallOutcome(
+                    success=success, reason=reason
+                )
 
-
-class ErrorTest(testtools.TestCase):
-    def error(self, output):
-        return mistral_plans.WorkflowExecution(
-            id='e-1', state='ERROR', reason='because', output=output
-        ).error()
-
-    def test_it_is_the_one_that_the_workflow_says(self):
+    def test_an_error_is_the_workflow_s_or_else_the_reason_of_mistral(self):
+        theirs = 'Execution e-1 of Mistral: because'
         said = {'code': 'not-found', 'message': 'No plan'}
-        found = self.error({'error': said})
-        self.assertIsInstance(found, errors.NotFound)
-        self.assertEqual('No plan', str(found))
-
-    def test_or_else_the_reason_that_mistral_has(self):
-        for output in ({}, {'error': "Heartbeat wasn't received"}):
-            self.assertEqual(
-                'Execution e-1 of Mistral: because', str(self.error(output))
-            )
+        for output, kind, text in (
+            ({'error': said}, errors.NotFound, 'No plan'),
+            ({}, errors.ServiceError, theirs),
+            ({'error': "Heartbeat wasn't"}, errors.ServiceError, theirs),
+        ):
+            error = mistral_plans.WorkflowExecution(
+                id='e-1', state='ERROR', reason='because', output=output
+            ).error()
+            assert (type(error), str(error)) == (kind, text)

@@ -84,7 +84,7 @@ class ActionsTest(testtools.TestCase):
         found = base.run(action, execution)
         # Mistral stores it as JSON.
         if isinstance(found, actions.Result):
-            self.assertIsNone(found.data)
+            assert found.data is None
             return json.loads(json.dumps(found.error))
         return json.loads(json.dumps(found))
 
@@ -122,16 +122,13 @@ class ActionsTest(testtools.TestCase):
             'expected': 2,
             'by': 'workflow execution execution-1',
         }
-        self.assertEqual([('start', 'BACKUP', options)], self.client.calls)
-        self.assertEqual(
-            ('running', 'stack-1', None, 5),
-            tuple(
-                found[name]
-                for name in ('state', 'stack_id', 'success', 'next_look')
-            ),
-        )
+        assert self.client.calls == [('start', 'BACKUP', options)]
+        assert tuple(
+            found[name]
+            for name in ('state', 'stack_id', 'success', 'next_look')
+        ) == ('running', 'stack-1', None, 5)
         self.start(run_id='run-1')
-        self.assertEqual('', self.client.calls[-1][-1]['by'])
+        assert self.client.calls[-1][-1]['by'] == ''
 
     def test_an_input_of_another_type_starts_nothing_and_is_not_quoted(self):
         for given in (
@@ -141,69 +138,61 @@ class ActionsTest(testtools.TestCase):
             {'input_values': SECRET},
         ):
             found = self.start(**given)
-            self.assertEqual('invalid', found['code'])
-            self.assertNotIn(SECRET, json.dumps(found))
-        self.assertEqual([], self.client.calls)
+            assert found['code'] == 'invalid'
+            assert SECRET not in json.dumps(found)
+        assert self.client.calls == []
 
     def test_a_single_target_is_shown_with_its_outputs(self):
         found = self.show()
         self.assertEqual(
             ('targets', 'run-1', None, False), *self.client.calls[1:]
         )
-        self.assertEqual(('db', []), (found['resource'], found['failures']))
+        assert (found['resource'], found['failures']) == ('db', [])
         self.client.run = run_of('complete', ended_at='2027-01-15T09:00:00Z')
         self.client.list = [target(state='complete', outputs={'size': '12'})]
         found = self.show()
-        self.assertEqual(
-            ('complete', True, '12', 0),
-            (
-                found['state'],
-                found['success'],
-                found['outputs']['size'],
-                found['next_look'],
-            ),
-        )
+        assert (
+            found['state'],
+            found['success'],
+            found['outputs']['size'],
+            found['next_look'],
+        ) == ('complete', True, '12', 0)
 
     def test_failures_of_many_targets_are_named_once_it_has_ended(self):
         self.client.run = run_of(targets=2, failed=1)
-        self.assertEqual([], self.show()['failures'])
+        assert self.show()['failures'] == []
         self.client.run = run_of('failed', targets=2, failed=1)
         self.client.list = [target(1, 'failed', reason='no space')] * 101
         found = self.show()
-        self.assertEqual(
-            ('targets', 'run-1', ('failed', 'timed-out'), False),
-            self.client.calls[-1],
+        assert self.client.calls[-1] == (
+            'targets',
+            'run-1',
+            ('failed', 'timed-out'),
+            False,
         )
-        self.assertEqual(
-            (False, 100), (found['success'], len(found['failures']))
-        )
-        self.assertEqual(
-            {
-                'stack': 'shop',
-                'resource': 'db',
-                'server': 'id-1',
-                'server_name': 'db-0',
-                'state': 'failed',
-                'reason': 'no space',
-            },
-            found['failures'][0],
-        )
-        self.assertNotIn('outputs', found)
+        assert (found['success'], len(found['failures'])) == (False, 100)
+        assert found['failures'][0] == {
+            'stack': 'shop',
+            'resource': 'db',
+            'server': 'id-1',
+            'server_name': 'db-0',
+            'state': 'failed',
+            'reason': 'no space',
+        }
+        assert 'outputs' not in found
 
     def test_the_older_a_run_the_seldomer_the_polls(self):
         pauses = []
         for age in (-10, 0, 40, 100, 1000, 80000):
             self.now = NOON + age
             pauses.append(self.show()['next_look'])
-        self.assertEqual([5, 5, 5, 10, 100, 300], pauses)
+        assert pauses == [5, 5, 5, 10, 100, 300]
 
     def test_a_run_or_a_target_is_cancelled(self):
         self.client.run = run_of('cancelled')
         found = self.cancel(3)
-        self.assertEqual([('cancel', 'run-1', 3, {})], self.client.calls)
-        self.assertEqual(
-            ('cancelled', False), (found['state'], found['success'])
-        )
+        assert self.client.calls == [('cancel', 'run-1', 3, {})]
+        assert (found['state'], found['success']) == ('cancelled', False)
 
     def test_an_error_says_when_to_poll_again(self):
         for error, code, pause in (
@@ -214,11 +203,8 @@ class ActionsTest(testtools.TestCase):
         ):
             self.client.error = error
             for found in (self.show(), self.start(), self.cancel()):
-                self.assertEqual(
-                    {
-                        'code': code,
-                        'message': str(error),
-                        'next_look': pause,
-                    },
-                    found,
-                )
+                assert found == {
+                    'code': code,
+                    'message': str(error),
+                    'next_look': pause,
+                }

@@ -14,34 +14,22 @@ class OwnTest(testtools.TestCase):
         self.cluster = fake_swift.ceph()
         self.stores = [self.cluster.store(name) for name in ('p1', 'p2')]
 
-    def name(self, store):
-        return stores.OwnContainer(store, 'stem').name
+    def names(self):
+        return [stores.OwnContainer(one, 'stem').name for one in self.stores]
 
-    def test_the_projects_id_is_part_of_the_name(self):
-        self.assertEqual(
-            ['stem-p1', 'stem-p2'], [self.name(one) for one in self.stores]
-        )
-
-    def test_what_an_earlier_release_has_made_is_found(self):
+    def test_the_project_s_id_is_in_the_name_but_of_an_earlier_release(self):
+        assert self.names() == ['stem-p1', 'stem-p2']
         self.stores[0].put_container('stem', {})
-        self.assertEqual(
-            ['stem', 'stem-p2'], [self.name(one) for one in self.stores]
-        )
-
-    def test_an_earlier_release_beside_this_one_hides_nothing(self):
+        assert self.names() == ['stem', 'stem-p2']
+        # One of this release hides that.
         self.stores[0].put_container('stem-p1', {})
-        self.stores[0].put_container('stem', {})
-        self.assertEqual('stem-p1', self.name(self.stores[0]))
+        assert self.names() == ['stem-p1', 'stem-p2']
+        self.stores = [self.cluster.store(None)]
+        assert self.names() == ['stem']
 
-    def test_it_is_asked_for_once(self):
+    def test_it_is_asked_for_once_and_an_outage_is_told(self):
         own = stores.OwnContainer(self.stores[0], 'stem')
-        self.assertEqual((own.name, own.name), ('stem-p1', 'stem-p1'))
-        self.assertEqual(1, len(self.cluster.seen))
-
-    def test_without_a_project_the_name_is_the_stem(self):
-        store = self.cluster.store(None)
-        self.assertEqual('stem', self.name(store))
-
-    def test_a_store_that_is_away_is_told(self):
         self.cluster.fail()
-        self.assertRaises(errors.Unavailable, self.name, self.stores[0])
+        self.assertRaises(errors.Unavailable, lambda: own.name)
+        assert (own.name, own.name) == ('stem-p1', 'stem-p1')
+        assert len(self.cluster.seen) == 2

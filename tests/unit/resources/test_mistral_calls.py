@@ -24,24 +24,24 @@ class RetryBudgetTest(testtools.TestCase):
 
     def test_delays_grow_until_the_budget_is_spent(self):
         found = [self.after(second) for second in (0, 10, 60, 99, 100)]
-        self.assertEqual([1, 2, 15, 24, None], found)
+        assert found == [1, 2, 15, 24, None]
 
     def test_an_answer_gives_a_new_budget(self):
         self.after(0)
         self.budget.reset('make')
-        self.assertEqual(1, self.after(100))
+        assert self.after(100) == 1
 
     def test_an_answer_to_another_call_does_not(self):
         self.after(0)
         self.budget.reset('look')
-        self.assertIsNone(self.after(100))
+        assert self.after(100) is None
 
     def test_a_likely_defect_is_given_less(self):
-        self.assertEqual(1, self.after(0, DOUBTFUL))
-        self.assertIsNone(self.after(15, DOUBTFUL))
+        assert self.after(0, DOUBTFUL) == 1
+        assert self.after(15, DOUBTFUL) is None
 
     def test_what_does_not_pass_is_not_tried_again(self):
-        self.assertIsNone(self.after(0, errors.ServiceError('no')))
+        assert self.after(0, errors.ServiceError('no')) is None
 
 
 class ClientTest(heat_fixture.HeatTestCase):
@@ -50,4 +50,4 @@ class ClientTest(heat_fixture.HeatTestCase):
         stack = self.heat.stack({'heat_template_version': '2021-04-16'})
         client = stack.context.clients.client(heat_mistral.CLIENT_NAME)
         session = client.workflows.http_client.session
-        self.assertEqual(0, session.connect_retries)
+        assert session.connect_retries == 0

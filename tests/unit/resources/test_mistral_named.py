@@ -36,23 +36,23 @@ class _Common:
         # Data of the former release is no hindrance.
         found.data_set('id', before)
         self.update(**self.CHANGED)
-        self.assertEqual([f'{self.NAME}.update'], self.mistral.changes())
-        self.assertEqual(before, self.made()['mine']['id'])
+        assert self.mistral.changes() == [f'{self.NAME}.update']
+        assert self.made()['mine']['id'] == before
         self.update(name='other')
-        self.assertEqual(['other'], list(self.made()))
+        assert list(self.made()) == ['other']
         # Without a name it gets one of its own.
         self.update(name=None)
         (name,) = self.made()
         self.assertRegex(name, '^stack-it-')
-        self.assertEqual(name, self.it.FnGetRefId())
+        assert self.it.FnGetRefId() == name
         self.heat.delete(self.stack)
-        self.assertEqual({}, self.made())
+        assert self.made() == {}
 
     def test_a_name_that_is_taken_is_left_alone(self):
         self.add('mine')
-        self.assertIn('"mine" already', self.refused())
+        assert '"mine" already' in self.refused()
         self.heat.delete(self.stack)
-        self.assertEqual(['mine'], list(self.made()))
+        assert list(self.made()) == ['mine']
 
     def test_one_that_somebody_deleted_is_made_again(self):
         self.make()
@@ -61,7 +61,7 @@ class _Common:
             AssertionError, self.heat.run, self.stack, self.stack.CHECK
         )
         self.update()
-        self.assertEqual(['mine'], list(self.made()))
+        assert list(self.made()) == ['mine']
         self.heat.run(self.stack, self.stack.CHECK)
 
     def test_one_made_behind_an_outage_goes_with_the_stack(self):
@@ -73,9 +73,9 @@ class _Common:
             f'{self.NAME}.create', fake_mistral.UNAVAILABLE, effect=True
         )
         self.refused()
-        self.assertEqual(['mine'], list(self.made()))
+        assert list(self.made()) == ['mine']
         self.heat.delete(self.stack)
-        self.assertEqual({}, self.made())
+        assert self.made() == {}
 
     def test_passing_errors_are_ridden_out(self):
         for effect, error in (
@@ -88,21 +88,21 @@ class _Common:
                 self.mistral.fail(name, error, error, effect=effect)
             self.make()
             self.update(**self.CHANGED)
-            self.assertEqual(['mine'], list(self.made()))
+            assert list(self.made()) == ['mine']
             self.heat.delete(self.stack)
-            self.assertEqual({}, self.made())
+            assert self.made() == {}
             self.mistral.faults.clear()
 
     def test_what_mistral_refuses_leaves_nothing_and_is_mended(self):
         self.mistral.fail(
             f'{self.NAME}.create', fake_mistral.refused(400, 'not so')
         )
-        self.assertIn('not so', self.refused())
-        self.assertEqual({}, self.made())
+        assert 'not so' in self.refused()
+        assert self.made() == {}
         self.update()
-        self.assertEqual(['mine'], list(self.made()))
+        assert list(self.made()) == ['mine']
         self.heat.delete(self.stack)
-        self.assertEqual({}, self.made())
+        assert self.made() == {}
 
 
 class EnvironmentTest(_Common, NamedTest):
@@ -121,11 +121,11 @@ class EnvironmentTest(_Common, NamedTest):
     def test_the_variables(self):
         self.make()
         row = self.made()['mine']
-        self.assertEqual({'a': {'b': 1}}, json.loads(row['variables']))
+        assert json.loads(row['variables']) == {'a': {'b': 1}}
         self.update(variables={})
-        self.assertEqual({}, json.loads(self.made()['mine']['variables']))
+        assert json.loads(self.made()['mine']['variables']) == {}
         self.made()['mine']['variables'] = '{"x": 7}'
-        self.assertEqual({'x': 7}, self.attribute('variables'))
+        assert self.attribute('variables') == {'x': 7}
 
 
 class ActionTest(_Common, NamedTest):
@@ -159,31 +159,28 @@ class ActionTest(_Common, NamedTest):
     def test_the_properties_make_a_definition(self):
         self.make()
         text = self.made()['mine']['definition']
-        self.assertEqual(
-            {
-                'version': '2.0',
-                'mine': {
-                    'base': 'std.echo',
-                    'base-input': {'output': '<% $.who %>'},
-                    'input': ['who', {'times': 1}],
-                },
+        assert yaml.safe_load(text) == {
+            'version': '2.0',
+            'mine': {
+                'base': 'std.echo',
+                'base-input': {'output': '<% $.who %>'},
+                'input': ['who', {'times': 1}],
             },
-            yaml.safe_load(text),
-        )
-        self.assertIn('who', self.attribute('input'))
+        }
+        assert 'who' in self.attribute('input')
 
     def test_a_definition_gets_the_name(self):
         self.make(**dict.fromkeys(self.PROPERTIES), definition=self.DEFINITION)
         ((name, row),) = self.made().items()
         self.assertRegex(name, '^stack-it-')
-        self.assertEqual(
-            {'base': 'std.echo', 'base-input': {'output': 'hi'}},
-            yaml.safe_load(row['definition'])[name],
-        )
+        assert yaml.safe_load(row['definition'])[name] == {
+            'base': 'std.echo',
+            'base-input': {'output': 'hi'},
+        }
 
     def test_a_template_of_the_type_can_be_had(self):
         found = action.Action.resource_to_template(self.TYPE, 'hot')
-        self.assertIn('output', found['parameters'])
+        assert 'output' in found['parameters']
 
     def test_a_value_that_comes_twice_is_written_twice(self):
         # As a template's json parameter is that is got in two places;
@@ -191,8 +188,8 @@ class ActionTest(_Common, NamedTest):
         shared = {'region': 'north'}
         self.make(base_input={'output': [shared, shared]})
         text = self.made()['mine']['definition']
-        self.assertEqual(2, text.count('region: north'))
-        self.assertTrue(text.startswith("version: '2.0'\n"))
+        assert text.count('region: north') == 2
+        assert text.startswith("version: '2.0'\n")
 
     def test_what_is_no_action_is_refused(self):
         for properties, said in (
@@ -203,4 +200,4 @@ class ActionTest(_Common, NamedTest):
             ({'definition': 'a: {input: [c]}'}, "'base' is required"),
             ({'base': 'b', 'base_input': {'c': '<% $. '}}, 'Parse error'),
         ):
-            self.assertIn(said, self.invalid(**properties))
+            assert said in self.invalid(**properties)
