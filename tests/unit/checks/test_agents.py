@@ -18,6 +18,13 @@ Code = upgradecheck.Code
 URL = 'http://swift.example.com/v1'
 
 
+def answering(*answers, url=URL):
+    """Return a mock that answers in turn, and the session to it."""
+    service = web_service.Service()
+    service.answer = mock.Mock(side_effect=answers)
+    return service.answer, web_service.session(service, url)
+
+
 class SignedURLTest(testtools.TestCase):
     """How heat-api-cfn asks Keystone about the URLs that Heat signs."""
 
@@ -74,9 +81,7 @@ class SignedURLTest(testtools.TestCase):
             (away, URL, Code.FAILURE, 'not answer from here (ConnectFailure)'),
             ((), None, Code.FAILURE, wording.no_service('object-store')),
         ):
-            service = web_service.Service()
-            service.answer = mock.Mock(side_effect=[answer])
-            session = web_service.session(service, url)
+            _, session = answering(answer, url=url)
             found = self.by('POLL_TEMP_URL', 'TEMP_URL_POLL', session)
             assert found.code == code
             assert said in found.details
@@ -108,23 +113,17 @@ class SignedURLTest(testtools.TestCase):
             (400, 'POLL_SERVER_CFN', Code.SUCCESS),
         ):
             for url in ('http://keystone.example.com/', asked[:-10]):
-                service = web_service.Service()
-                service.answer = mock.Mock(return_value=(status,))
-                session = web_service.session(service, url)
+                answer, session = answering(*[(status,)] * 3, url=url)
                 found = self.by(out, 'TEMP_URL_POLL', session)
                 assert found.code == code
                 assert ('upgrade Heat' in found.details) == (status == 401)
-                (request,), _ = service.answer.call_args_list[0]
+                (request,), _ = answer.call_args_list[0]
                 assert (request.url, request.body) == (asked, '{}')
                 assert 'X-Auth-Token' not in request.headers
 
     def test_a_keystone_that_does_not_answer_leaves_that_open(self):
         self.have_heat_24()
-        service = web_service.Service()
-        service.answer = mock.Mock(
-            side_effect=[requests.ConnectionError(), (300,), (300,)]
-        )
-        session = web_service.session(service, URL)
+        _, session = answering(requests.ConnectionError(), (300,), (300,))
         found = self.by('POLL_SERVER_CFN', 'TEMP_URL_POLL', session)
         assert found.code == Code.SUCCESS
         assert 'Not checked: whether Keystone' in found.details
