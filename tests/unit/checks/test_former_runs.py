@@ -18,8 +18,6 @@ Code = upgradecheck.Code
 
 
 class FormerRunsTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def deployment(self, group, project='p1', **values):
         """Store a deployment of a config of that group."""
         config_id = str(uuid.uuid4())

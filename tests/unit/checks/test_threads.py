@@ -21,26 +21,13 @@ Code = upgradecheck.Code
 TEMPLATE = {
     'heat_template_version': '2021-04-16',
     'resources': {
-        f'value{number}': {
-            'type': 'OS::Heat::Value',
-            'properties': {'value': 1},
-        }
-        for number in range(4)
-    },
-}
-
-GROUPS = {
-    'heat_template_version': '2021-04-16',
-    'resources': {
         name: {'type': 'OS::Heat::Value', 'properties': {'value': 1}}
-        for name in ('one', 'two')
+        for name in ('one', 'two', 'three', 'four')
     },
 }
 
 
 class ThreadsTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def setUp(self):
         super().setUp()
         self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
@@ -50,14 +37,13 @@ class ThreadsTest(heat_fixture.HeatTestCase):
     def engines(self, count):
         """Let so many workers have reported."""
         for _ in range(count):
-            engine_id = str(uuid.uuid4())
+            same = dict.fromkeys(('host', 'hostname'), 'host')
             service_objects.Service.create(
                 self.context,
                 {
-                    'host': 'host',
-                    'hostname': 'host',
+                    **same,
                     'binary': 'heat-engine',
-                    'engine_id': engine_id,
+                    'engine_id': str(uuid.uuid4()),
                     'topic': 'engine',
                     'report_interval': 60,
                 },
@@ -68,12 +54,7 @@ class ThreadsTest(heat_fixture.HeatTestCase):
         stack = self.heat.create(TEMPLATE, name=f's-{uuid.uuid4()}')
         db_api.stack_update(self.context, stack.id, {'status': stack_status})
         for resource in list(stack.values())[:count]:
-            db_api.resource_update(
-                self.context,
-                resource.id,
-                {'status': 'IN_PROGRESS'},
-                resource._atomic_key,
-            )
+            self.heat.change(resource.id, status='IN_PROGRESS')
         return stack
 
     def assert_reported(self, code, text):
@@ -84,11 +65,7 @@ class ThreadsTest(heat_fixture.HeatTestCase):
     def test_all_hosts_threads_are_counted(self):
         self.engines(3)
         self.busy(1)
-        for text in (
-            'Resources in progress: 1; ',
-            'has 6 threads',
-            'on all hosts: 6',
-        ):
+        for text in ('in progress: 1; ', 'has 6 threads', 'all hosts: 6'):
             self.assert_reported(Code.SUCCESS, text)
 
     def test_the_more_are_in_use_the_worse(self):
@@ -102,20 +79,17 @@ class ThreadsTest(heat_fixture.HeatTestCase):
             self.assert_reported(code, text)
             db_api.stack_update(self.context, stack.id, {'status': 'FAILED'})
 
-    def test_no_engine_that_reports_is_a_warning(self):
-        self.assert_reported(Code.WARNING, 'No heat-engine runs')
-
     def test_workers_that_nobody_configured_are_as_many_as_heat_forks(self):
+        self.assert_reported(Code.WARNING, 'No heat-engine runs')
         self.conf.config(num_engine_workers=None)
-        self.patch(engine.processutils, 'get_worker_count', lambda: 7)
-        self.assert_reported(Code.WARNING, 'has 14 threads')
-        self.patch(engine.processutils, 'get_worker_count', lambda: 2)
-        self.assert_reported(Code.WARNING, 'has 8 threads')
+        for count, said in ((7, 'has 14 threads'), (2, 'has 8 threads')):
+            self.patch(
+                engine.processutils, 'get_worker_count', lambda n=count: n
+            )
+            self.assert_reported(Code.WARNING, said)
 
 
 class SingleGroupsTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def sentences(self):
         result = engine.single_groups()
         assert result.code == upgradecheck.Code.SUCCESS
@@ -123,7 +97,7 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
 
     def grouped(self, name):
         """Create a stack with two groups, as the database has them."""
-        stack = self.heat.create(GROUPS, name=name)
+        stack = self.heat.create(TEMPLATE, name=name)
         for each in stack.values():
             self.heat.change(
                 each.id, physical_resource_id=signal_names.new_group_id()
@@ -131,7 +105,7 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
         return stack
 
     def test_stacks_are_named_once_with_their_project_and_the_remedy(self):
-        self.heat.create(GROUPS, name='other')
+        self.heat.create(TEMPLATE, name='other')
         assert 'No stack has a group' in self.sentences()
         for name in ('web', 'shop'):
             self.grouped(name)
@@ -155,11 +129,9 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
 
 
 class WaitingTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def stack(self, name, *, row='IN_PROGRESS', resource='IN_PROGRESS'):
         """Create a stack with a deployment, as the database has it."""
-        stack = self.heat.create(GROUPS, name=name)
+        stack = self.heat.create(TEMPLATE, name=name)
         db_api.stack_update(
             self.heat.context, stack.id, {'status': 'IN_PROGRESS'}
         )

@@ -29,45 +29,32 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
 
     def other_trigger(self, **values):
         """Make a trigger that is somebody else's."""
-        return self.triggers.add(
-            **{
-                'name': 'theirs',
-                'workflow_id': self.tidy,
-                'workflow_input': {},
-                'workflow_params': {},
-                **PLACE,
-                **values,
-            }
-        )
+        others = {'name': 'theirs', 'workflow_id': self.tidy, **PLACE}
+        given = {'workflow_input': {'what': 1}, 'workflow_params': {}}
+        return self.triggers.add(**others, **given, **values)
 
     def test_it_is_made_as_the_template_says(self):
+        params = {'env': {'a': 1}}
         resource = self.make(
             name='mine',
-            workflow={
-                'name': 'tidy',
-                'input': {'what': 'all'},
-                'params': {'env': {'a': 1}},
-            },
+            workflow={**self.PROPERTIES['workflow'], 'params': params},
         )
         row = self.triggers.only()
         assert resource.FnGetRefId() == row['id']
-        assert (row['name'], row['workflow_id']) == ('mine', self.tidy)
-        assert {name: row[name] for name in PLACE} == PLACE
+        expected = {'name': 'mine', 'workflow_id': self.tidy, **PLACE}
+        assert expected.items() <= row.items()
         assert json.loads(row['workflow_input']) == {'what': 'all'}
-        assert json.loads(row['workflow_params']) == {'env': {'a': 1}}
+        assert json.loads(row['workflow_params']) == params
 
     def test_what_mistral_can_change_changes_in_place(self):
-        resource = self.make(name='mine')
-        before = resource.resource_id
+        before = self.make(name='mine').resource_id
         self.update(name='yours', workflow='other')
         assert self.mistral.changes() == ['event_triggers.update']
         row = self.triggers.only()
-        assert row['id'] == before
-        assert (row['name'], row['workflow_id']) == ('yours', self.other)
+        expected = {'id': before, 'name': 'yours', 'workflow_id': self.other}
+        assert expected.items() <= row.items()
         assert json.loads(row['workflow_input']) == {}
-
-    def test_another_event_is_another_trigger(self):
-        before = self.make().resource_id
+        # Another event is another trigger.
         self.update(event='compute.instance.delete.end')
         row = self.triggers.only()
         assert row['id'] != before
@@ -76,9 +63,6 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
 
     def test_what_cannot_be_is_refused_before_anything_is_made(self):
         for properties, said in (
-            ({'workflow': {'input': {}}}, 'a map with "name"'),
-            ({'workflow': {'name': 'tidy', 'x': 1}}, 'has no key x'),
-            ({'workflow': {'name': 'tidy', 'input': [1]}}, 'must be maps'),
             ({'workflow': ['tidy']}, 'must be a text, or a map'),
             ({'workflow': 'lost'}, 'there is no workflow "lost"'),
             ({'event': None}, 'event'),
@@ -89,15 +73,13 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         assert self.triggers.rows == {}
 
     def test_a_trigger_of_somebody_else_is_not_taken_over(self):
-        self.other_trigger(workflow_input={'what': 1})
+        self.other_trigger()
         assert 'Duplicate entry' in self.refused()
         self.heat.delete(self.heat.load(self.stack))
         assert self.triggers.only()['name'] == 'theirs'
         # A public one of another project is no hindrance.
         self.triggers.rows.clear()
-        self.other_trigger(
-            project_id='f' * 32, scope='public', workflow_input={'what': 1}
-        )
+        self.other_trigger(project_id='f' * 32, scope='public')
         self.make()
         assert len(self.triggers.rows) == 2
 
@@ -130,12 +112,6 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
     def test_one_that_is_gone_fails_a_check_and_is_made_by_an_update(self):
         self.make()
         self.triggers.rows.clear()
-        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
-        assert 'no longer in Mistral' in self.it.status_reason
+        assert 'no longer in Mistral' in self.check_fails()
         self.update()
-        assert (
-            self.mistral.workflows.find(self.triggers.only()['workflow_id'])[
-                'name'
-            ]
-            == 'tidy'
-        )
+        assert self.triggers.only()['workflow_id'] == self.tidy
