@@ -111,8 +111,9 @@ class Records:
         content = fetched.content
         if content.startswith(_GZIP):
             content = bounds.gunzip(content, self._limit)
-        value = bounds.read_json(content, depth=self._depth)
-        return FetchedRecord(value=value, age=fetched.age)
+        return FetchedRecord(
+            value=bounds.read_json(content, depth=self._depth), age=fetched.age
+        )
 
     def read(self, kind: type[_Kind], name: str) -> _Kind:
         """Return a record as a dataclass.

@@ -64,10 +64,8 @@ def pack(
     digest = hashlib.sha256(content).hexdigest()[:16]
     name = f'{_PREFIX}{int(now):012d}-{digest}.json'
     store.put_object(container, name, content)
-    former = sorted(
-        entry.name for entry in store.list_objects(container, _PREFIX)
-    )
-    for surplus in former[:-5]:
+    former = (entry.name for entry in store.list_objects(container, _PREFIX))
+    for surplus in sorted(former)[:-5]:
         store.delete_object(container, surplus)
     return reference(container, name, content)
 

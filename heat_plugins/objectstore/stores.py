@@ -196,8 +196,8 @@ class ObjectStore:
 
     def first_names(self, container: str, prefix: str, most: int) -> list[str]:
         """List the first objects below a prefix; none without a container."""
-        entries = itertools.islice(self.iterate(container, prefix), most)
         try:
+            entries = itertools.islice(self.iterate(container, prefix), most)
             return [entry.name for entry in entries]
         except errors.NoObject:
             return []
@@ -291,10 +291,8 @@ class ObjectStore:
         :param lifetime: seconds after which the store deletes it itself.
         :raises errors.NoObject: there is no such container.
         """
-        headers = {}
-        if lifetime is not None:
-            headers['X-Delete-After'] = str(lifetime)
-        self._call('PUT', container, name, headers=headers, body=body)
+        expiry = {} if lifetime is None else {'X-Delete-After': str(lifetime)}
+        self._call('PUT', container, name, headers=expiry, body=body)
 
     def has_object(self, container: str, name: str) -> bool:
         """Say whether there is an object of a name."""

@@ -2,6 +2,7 @@
 """The time by an object store's own clock."""
 
 from email import utils as email_utils
+import threading
 
 import pytest
 
@@ -27,7 +28,7 @@ class Host:
 
 @pytest.fixture(autouse=True)
 def not_warned(monkeypatch):
-    monkeypatch.setattr(wire, 'warned', set())
+    monkeypatch.setattr(wire, 'warning', threading.Lock())
 
 
 @pytest.mark.parametrize('ahead', [600, -600, 86400, 5])

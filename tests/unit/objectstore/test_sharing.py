@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One attempt for all who want the same thing at the same time."""
 
+import collections
 from concurrent import futures
 import threading
 import types
@@ -133,6 +134,12 @@ class RoundsTest(testtools.TestCase):
 class BatchesTest(Case):
     def together(self, do, items, *options):
         """Hand in items one by one, as one batch; return what each gets."""
+        came = []
+
+        class Item(collections.UserDict):
+            def keys(self):
+                came.append(self)
+                return super().keys()
 
         def stalling(batch):
             if 'before' not in batch:
@@ -143,8 +150,8 @@ class BatchesTest(Case):
         shared = sharing.Batches(stalling, *options)
         found = self.results(
             (shared.share, {'before': None}),
-            [(shared.share, {key: items[key]}) for key in items],
-            lambda calls: len(shared) == len(items),
+            [(shared.share, Item({key: items[key]})) for key in items],
+            lambda calls: len(came) == len(items),
         )
         assert found.pop(0) == set()
         return found
