@@ -148,9 +148,11 @@ def _first_due(client: Client) -> requests.Response | None:
             '/cron_triggers?limit=1&sort_keys=next_execution_time'
             f'&sort_dirs=asc&fields=name,next_execution_time{scope}',
         )
-        if answer.status_code != 403:
-            mistral_api.check(answer)
+        status = answer.status_code
+        if status < 300:
             return answer
+        if status != 403:
+            raise mistral_api.answered(status, answer.content)
     return None
 
 

@@ -85,8 +85,9 @@ class PlanStacks(heat.Heat):
         )
 
     def validate(self, content: references.Resolved) -> abc.Mapping[str, Any]:
-        answer = self._send('POST', _VALIDATE, 'validation', _body(content))
-        return dict(answer)
+        return dict(
+            self._send('POST', _VALIDATE, 'validation', _body(content))
+        )
 
     def preview(self, name: str, content: references.Resolved) -> None:
         body = _body(content) | {'stack_name': name}
@@ -101,8 +102,7 @@ class PlanStacks(heat.Heat):
 
     def servers(self, stack: str) -> list[plan_stacks.StackServer]:
         root = self.stack(stack)
-        resources = self.resources(root)
-        servers = []
+        resources, servers = self.resources(root), []
         for resource in resources:
             if resource.nested_id is None and resource.type.endswith(_SERVER):
                 attributes: abc.Mapping[str, Any] = {}

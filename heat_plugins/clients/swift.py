@@ -79,9 +79,6 @@ class KeystoneTransport:
     def _send(self, request: wire.Request) -> wire.Response:
         """Send a request to Swift by keystoneauth, which logs nothing."""
         host = parse.urlsplit(request.url).netloc
-        more: dict[str, Any] = dict(self._tls)
-        if request.body is not None:
-            more['data'] = request.body
         try:
             answer = self._session.request(
                 request.url,
@@ -94,7 +91,8 @@ class KeystoneTransport:
                 log=False,
                 stream=True,
                 timeout=request.timeout,
-                **more,
+                data=request.body,
+                **self._tls,
             )
         except exceptions.ClientException as exc:
             if isinstance(exc, exceptions.ConnectionError):
