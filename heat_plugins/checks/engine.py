@@ -293,7 +293,7 @@ def _named_stacks(
     number = wording.counted(len(stacks), 'stack')
     if len(stacks) == 1:
         remedy = remedy.replace('have ', 'has ', 1)
-    if len(stacks) > READ:
+    elif len(stacks) > READ:
         number = f'More than {READ} stacks'
     tell = report.warn if is_wrong else report.good
     tell(f'{number} {remedy}')
@@ -436,10 +436,11 @@ def replaced(report: cloud.CheckReport) -> None:
 @cloud.reported
 def secret(report: cloud.CheckReport) -> None:
     """Check the secret from which the keys of TempURLs are derived."""
-    own = cfg.CONF.heat_plugins.temp_url_secret
-    name = '[heat_plugins] temp_url_secret'
-    if not own:
-        name = '[DEFAULT] auth_encryption_key'
+    name = (
+        '[heat_plugins] temp_url_secret'
+        if cfg.CONF.heat_plugins.temp_url_secret
+        else '[DEFAULT] auth_encryption_key'
+    )
     value = signing.temp_url_secret()
     remedy = (
         'set [heat_plugins] temp_url_secret to a long random text, the same '
@@ -471,8 +472,7 @@ def policy(report: cloud.CheckReport) -> None:
             if enforcer.authorize(name, target, reader, do_raise=False)
         ]
 
-    wide = permitted((callers.POLICY, *_OF_RUNS))
-    if wide:
+    if wide := permitted((callers.POLICY, *_OF_RUNS)):
         report.warn(
             f'The policy of Heat permits users with only the role reader: '
             f'{", ".join(wide)}. So they can start actions on servers. '

@@ -86,9 +86,7 @@ def asked(body: Any, offer: WorkflowOffer) -> RequestedRun:
             f'"{bounds.shortened(str(name or ""))}"'
         )
     declared = definitions.inputs(offer.workflows.get(short, {}))
-    given = {
-        key: value for key, value in offer.inputs.items() if key in declared
-    }
+    given = {key: offer.inputs[key] for key in offer.inputs.keys() & declared}
     return RequestedRun(
         workflow=offer.names[short],
         input={**given, **(body.get('input') or {})},

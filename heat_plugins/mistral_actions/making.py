@@ -75,8 +75,7 @@ class _Action(actions.Action):  # type: ignore[misc]
 
     def run(self, context: Any) -> Any:
         try:
-            arguments = self._arguments()
-            return self._call(context, self._operation, arguments)
+            return self._call(context, self._operation, self._arguments())
         except errors.Error as exc:
             return actions.Result(error=self._report(exc))
         except Exception as exc:
@@ -98,9 +97,9 @@ class _Action(actions.Action):  # type: ignore[misc]
             except TypeError:
                 # The value may be a secret, and is not quoted.
                 kind = inspect.formatannotation(wanted.annotation)
-                kind = kind.replace('collections.abc.', '')
                 raise errors.Invalid(
-                    f'{self._operation}: {name} must be of type {kind}'
+                    f'{self._operation}: {name} must be of type '
+                    + kind.replace('collections.abc.', '')
                 ) from None
         return arguments
 

@@ -78,10 +78,11 @@ class MistralCalls(bases.Eventful, resource.Resource):
         }
         kind: Any = type(cls)
         shown = kind(cls.__name__, (cls,), {'properties_schema': schema})
-        template: dict[str, Any] = super(
-            MistralCalls, shown
-        ).resource_to_template(resource_type, template_type)
-        return template
+        return dict(
+            super(MistralCalls, shown).resource_to_template(
+                resource_type, template_type
+            )
+        )
 
     def needs_replace_failed(self) -> bool:
         return False
@@ -98,6 +99,8 @@ class MistralCalls(bases.Eventful, resource.Resource):
     def handle_create(self) -> Any:
         return self.retry_budget()
 
+    handle_check = handle_delete = handle_create
+
     def handle_update(
         self,
         json_snippet: heat_types.Definition,
@@ -106,12 +109,6 @@ class MistralCalls(bases.Eventful, resource.Resource):
     ) -> Any:
         after = json_snippet.properties(self.properties_schema, self.context)
         return self.retry_budget(), after
-
-    def handle_check(self) -> Any:
-        return self.retry_budget()
-
-    def handle_delete(self) -> Any:
-        return self.retry_budget()
 
     def ask(
         self,
