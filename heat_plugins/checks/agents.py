@@ -97,7 +97,8 @@ def transports(
             'Skipped: whether the services for that exist (needs --os-cloud '
             'or OS_*).'
         )
-    for needed in dict.fromkeys(dependencies) if session else ():
+        return
+    for needed in dict.fromkeys(dependencies):
         _check_service(report, session, needed, _OTHERWISE)
 
 

@@ -54,8 +54,12 @@ class Heat:
         self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
     ) -> None:
         # PATCH keeps all values that the request leaves out.
-        body = {'environment': dict(environment)}
-        self._send('PATCH', path_of(stack), f'stack {stack.name}', body)
+        self._send(
+            'PATCH',
+            path_of(stack),
+            f'stack {stack.name}',
+            {'environment': dict(environment)},
+        )
 
     # Their resources and events, nested ones included
 
@@ -75,8 +79,9 @@ class Heat:
     ) -> None:
         stack = self.stack(resource.stack_id)
         path = f'{path_of(stack)}/resources/{quoted(resource.name)}/signal'
-        what = f'signal to resource {resource.name}'
-        self._send('POST', path, what, dict(details))
+        self._send(
+            'POST', path, f'signal to resource {resource.name}', dict(details)
+        )
 
     def all_events(self, stack: heat_values.Stack) -> list[heat_values.Event]:
         path, what = (

@@ -62,8 +62,6 @@ class MistralRegistry:
                 'Mistral, which Mistral would delete with ours; ask that '
                 'project to rename it'
             )
-        if not rows:
-            return False
         try:
             mistral_api.ask(
                 self._environments.delete, parse.quote(name, safe='')
@@ -83,8 +81,10 @@ class MistralRegistry:
     def _is_own(self, row: abc.Mapping[str, Any]) -> bool:
         """Say whether an environment belongs to this project."""
         # A list has the public ones of others as well.
-        project = mistral_api.ask(self._session.get_project_id)
-        return bool(row.get('project_id') == project)
+        return bool(
+            row.get('project_id')
+            == mistral_api.ask(self._session.get_project_id)
+        )
 
 
 def _record(row: abc.Mapping[str, Any]) -> plan_claims.Record:

@@ -114,7 +114,6 @@ def write_log(entry: Mapping[str, Any]) -> tuple[str, str]:
     Later keys sort after earlier ones.
     """
     error = entry['error']
-    ignored = entry['ignored'][:LOGGED_IGNORED]
     return (
         f'{_LOG_KEY}{time.time_ns():020d}.{secrets.token_hex(2)}',
         json.dumps(
@@ -122,7 +121,8 @@ def write_log(entry: Mapping[str, Any]) -> tuple[str, str]:
                 **entry,
                 'error': error and bounds.shortened(error, LOGGED_ERROR),
                 'ignored': [
-                    bounds.shortened(name, LOGGED_IGNORED) for name in ignored
+                    bounds.shortened(name, LOGGED_IGNORED)
+                    for name in entry['ignored'][:LOGGED_IGNORED]
                 ],
             }
         ),

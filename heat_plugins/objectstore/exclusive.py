@@ -110,8 +110,9 @@ class _Contest:
         self._must_wait(None)
         won = False
         try:
-            announcement = self.folder + self.ours
-            self.store.put_object(self.container, announcement, b'{}')
+            self.store.put_object(
+                self.container, self.folder + self.ours, b'{}'
+            )
             announced = listed = clock()
             while not won and listed - announced <= _LOOKS * PATIENCE:
                 listed = clock()

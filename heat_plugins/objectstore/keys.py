@@ -221,8 +221,8 @@ def withdraw(store: stores.ObjectStore, container: str) -> None:
 
     This changes nothing where the account's key signs.
     """
-    key, key_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
-    store.post_container(container, {key: '', key_2: '', _KEY_2_EXPIRES: ''})
+    names = (_KEY.format(CONTAINER), _KEY_2.format(CONTAINER), _KEY_2_EXPIRES)
+    store.post_container(container, dict.fromkeys(names, ''))
 
 
 def _refused(
@@ -389,9 +389,11 @@ class KeyKeeper:
             return there
         project_id = self._store.project_id
         # Each account's owners can read its key, so no two may have the same.
-        key = secrets.token_hex(32)
-        if project_id is not None:
-            key = self._own_key(f'{ACCOUNT} {project_id}')
+        key = (
+            secrets.token_hex(32)
+            if project_id is None
+            else self._own_key(f'{ACCOUNT} {project_id}')
+        )
         self._store.post_account({header: key})
         # Another engine may have set one first, or this is a stale read.
         return self._store.head_account().get(header) or key
@@ -432,13 +434,13 @@ class KeyKeeper:
                         known_at=now,
                     )
                     return ability
-        remedy = wording.no_account(self._store.url)
-        if self._store.names_account:
-            remedy = (
-                'In Swift, its tempurl middleware must come before the '
-                'middleware that authenticates. In Ceph RGW, no RGW account '
-                'may own the container'
-            )
+        remedy = (
+            'In Swift, its tempurl middleware must come before the '
+            'middleware that authenticates. In Ceph RGW, no RGW account '
+            'may own the container'
+            if self._store.names_account
+            else wording.no_account(self._store.url)
+        )
         raise errors.TempURLsUnusable(
             'The object store accepts no TempURL, neither with a key of the '
             f'container nor with one of the account ({", ".join(digests)}). '
@@ -452,9 +454,9 @@ class KeyKeeper:
         :param cluster: its `stores.ObjectStore.cluster_url`.
         """
         known = cls._abilities.get(cluster)
-        if known and time.monotonic() - known.known_at <= _ABILITY_SECONDS:
-            return known
-        return None
+        if known and time.monotonic() - known.known_at > _ABILITY_SECONDS:
+            return None
+        return known
 
     def _usable_digests(
         self, info: abc.Mapping[str, Any] | None

@@ -132,9 +132,11 @@ def received(store: stores.ObjectStore, value: Any) -> Any:
 
 def forget(store: stores.ObjectStore, value: Any) -> None:
     """Delete the object of an upload, if `value` is a reference to it."""
-    if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
-        return
-    if str(value['container']).startswith(UPLOADS):
+    if (
+        isinstance(value, abc.Mapping)
+        and value.keys() == _KEYS
+        and str(value['container']).startswith(UPLOADS)
+    ):
         # Else it goes after a day.
         with contextlib.suppress(errors.ServiceError):
             store.delete_object(value['container'], value['object'])

@@ -122,8 +122,7 @@ class ObjectStore:
         tell whose key has signed a TempURL where each project has containers
         of its own (``rgw keystone implicit tenants``).
         """
-        path = parse.urlsplit(self.url).path
-        return not _VERSION.fullmatch(path.rpartition('/')[2])
+        return not _VERSION.fullmatch(self.url.rpartition('/')[2])
 
     def info(self) -> abc.Mapping[str, Any] | None:
         """Return the content of ``/info``, or None if there is none."""
@@ -183,8 +182,9 @@ class ObjectStore:
 
         :raises errors.TooManyObjects: there are more than `most`.
         """
-        listed = self.iterate(container, prefix)
-        entries = list(itertools.islice(listed, most + 1))
+        entries = [
+            *itertools.islice(self.iterate(container, prefix), most + 1)
+        ]
         if len(entries) > most:
             where = f' under {prefix}' if prefix else ''
             raise errors.TooManyObjects(
@@ -377,7 +377,6 @@ class ObjectStore:
         body: bytes | None = None,
     ) -> wire.Response:
         """Send a request to the store; raise the error that it answers."""
-        path = '/'.join(part for part in (container, name) if part)
         # HTTP clients and proxies resolve ".." in a path, and the holder of a
         # URL for a prefix chooses names below it: `prefix/../../../other/x`
         # would be an object of another container. A slash that is quoted is
@@ -403,6 +402,7 @@ class ObjectStore:
         )
         self.now.observe(sent, response.headers.get('date'))
         if response.status >= 300:
+            path = '/'.join(filter(None, (container, name)))
             raise self._error(method, path or 'the account', response)
         return response
 

@@ -89,8 +89,10 @@ class MistralCalls(bases.Eventful, resource.Resource):
 
     def _needs_update(self, *args: object, **kwargs: object) -> bool:
         self._state_before = self.state
-        needed = super()._needs_update(*args, **kwargs)
-        return bool(needed) or self.status == self.FAILED
+        return bool(
+            super()._needs_update(*args, **kwargs)
+            or self.status == self.FAILED
+        )
 
     def retry_budget(self) -> calling.RetryBudget:
         """Return how long an action retries while Mistral fails."""
@@ -284,8 +286,9 @@ class MistralObject(MistralCalls):
         if self.resource_id is None:
             return None
         try:
-            row = self.row(calling.RetryBudget(0), self.resource_id)
+            return self.attribute(
+                name, self.row(calling.RetryBudget(0), self.resource_id)
+            )
         except errors.ServiceError as exc:
             LOG.warning('%s: %s', self, exc)
             return None
-        return self.attribute(name, row)
