@@ -59,8 +59,7 @@ class BaremetalAPI:
         self._call('POST', '/ports', {**fields, 'node_uuid': uuid})
 
     def set_state(self, uuid: str, verb: str) -> None:
-        path = f'/nodes/{uuid}/states/provision'
-        self._call('PUT', path, {'target': verb})
+        self._call('PUT', f'/nodes/{uuid}/states/provision', {'target': verb})
 
     def inventory(self, uuid: str) -> abc.Mapping[str, Any]:
         return dict(self._call('GET', f'/nodes/{uuid}/inventory'))

@@ -67,15 +67,14 @@ class Webhook:
             host = (parts.hostname or '').rstrip('.')
             port = parts.port or _PORTS[parts.scheme]
             target = parse.urlunsplit(('', '', parts.path, parts.query, ''))
-            is_whole = (
+            if (
                 len(url) <= _LONGEST
                 and url.isascii()
                 and not re.search(r'[\s\x00-\x1f\x7f]', url)
                 and parts.scheme in _PORTS
                 and _HOST.fullmatch(host)
                 and '@' not in parts.netloc
-            )
-            if is_whole:
+            ):
                 return cls(
                     scheme=parts.scheme,
                     host=host,

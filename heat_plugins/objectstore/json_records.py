@@ -82,16 +82,16 @@ class Records:
             entries = self._insist(
                 self._store.list_objects,
                 self.container,
-                f'{self._prefix}{prefix}',
+                self._name(prefix),
                 most,
+            )
+            return sorted(
+                entry.name.removeprefix(self._prefix)
+                for entry in entries
+                if not entry.name.startswith(exclusive.FOLDER)
             )
         except errors.NoObject:
             return []
-        return sorted(
-            entry.name.removeprefix(self._prefix)
-            for entry in entries
-            if not entry.name.startswith(exclusive.FOLDER)
-        )
 
     def fetch(self, name: str) -> FetchedRecord:
         """Return a record.

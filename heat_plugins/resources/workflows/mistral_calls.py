@@ -57,9 +57,8 @@ class MistralCalls(bases.Eventful, resource.Resource):
     ) -> tuple[bool, str | None]:
         """Say it as Heat does, but why it is not as everything here."""
         available, reason = super().is_service_available(context)
-        if not available:
-            reason = wording.no_service(mistral_api.SERVICE_TYPE)
-        return available, reason
+        absent = wording.no_service(mistral_api.SERVICE_TYPE)
+        return available, reason if available else absent
 
     @classmethod
     def resource_to_template(
