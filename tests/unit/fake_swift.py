@@ -1,32 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """An object store in memory, behind the seam `wire.Transport`.
 
-A `Cluster` is one installation with the accounts of all projects; what a
-test gives to the code under test is a transport, or a store, of one project::
+A `Cluster` is one installation with the accounts of all projects; the code
+under test gets a transport, or a store, of one project::
 
-    cluster = fake_swift.Cluster()
-    store = cluster.store('project-1')
+    store = fake_swift.Cluster().store('project-1')
     store.put_container('box', {})
 
-A server is played by `put_signed`, which takes a TempURL as a server does and
-verifies it on its own, by what Swift's documentation says of signatures::
-
-    self.assertEqual(201, cluster.put_signed(url, b'{}'))
-
-Tests of Heat's resource classes put a store where the client plugin would::
-
-    self.patch(
-        heat_swift.SwiftClientPlugin,
-        '_create',
-        lambda plugin, version=None: cluster.store(plugin.context.project_id),
-    )
-
-What differs between clouds are arguments of `Cluster`, and `ceph` gives one
-that behaves as Ceph's gateway does. What goes wrong for a while is asked for
-with `fail` and `cut`; ``denied`` and ``locked_out`` hold the projects that
-Swift and Keystone refuse; ``lagging`` the objects that listings do not show
-yet; and ``before`` is called with each request before it is served, for a
-test that lets somebody else be faster.
+`put_signed` plays a server: it takes a TempURL, and verifies it on its own, by
+what Swift's documentation says of signatures. What differs between clouds are
+arguments of `Cluster`; `ceph` gives one that behaves as Ceph's gateway. What
+goes wrong for a while is asked for with `fail` and `cut`; ``denied`` and
+``locked_out`` hold the projects that Swift and Keystone refuse; ``before`` is
+called with each request before it is served, for a test that lets somebody
+else be faster.
 
 All that was asked for is in ``seen``, and, for people, in `asked`. Nothing is
 answered that the code has no reason to ask: an `AssertionError` says so.

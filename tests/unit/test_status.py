@@ -24,6 +24,8 @@ registry.release = lambda: 22
 raise SystemExit(status.main(['upgrade', 'check']))
 """
 
+NO_PLUGINS = '[DEFAULT]\nplugin_dirs =\n'
+
 
 # Runs the command in a fork for each line, since to import Heat takes a second
 # of processor time. heat_plugins is imported by the fork alone.
@@ -43,11 +45,8 @@ for line in sys.stdin:
 
 def environment():
     """Return an environment with no OS_* variable."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith('OS_')
-    }
+    names = [name for name in os.environ if not name.startswith('OS_')]
+    return {name: os.environ[name] for name in names}
 
 
 def run(*args):
@@ -94,21 +93,24 @@ class CommandTest(testtools.TestCase):
         self.addCleanup(folder.cleanup)
         self.heat_conf = pathlib.Path(folder.name, 'heat.conf')
 
-    def test_an_environment_without_heat_is_told_in_one_line(self):
-        done = run('-c', WITHOUT_HEAT, 'upgrade', 'check')
-        assert done.returncode == 255
-        assert done.stdout == ''
-        (message,) = done.stderr.splitlines()
-        assert 'this one has no Heat' in message
+    def features(self, *args):
+        """Return the rows of the table of features, by name."""
+        done = command(*args, '-f', 'json')
+        assert done.returncode == 0, done.stderr
+        return {row['name']: row for row in json.loads(done.stdout)}
 
-    def test_a_heat_that_is_too_old_is_told_in_one_line(self):
-        done = run('-W', 'ignore', '-c', OLD_HEAT)
-        assert done.returncode == 255
-        (message,) = done.stderr.splitlines()
-        assert 'needs Heat 24 (2025.1) or later' in message
+    def test_a_heat_that_is_missing_or_too_old_is_told_in_one_line(self):
+        for given, said in (
+            ((WITHOUT_HEAT, 'upgrade', 'check'), 'this one has no Heat'),
+            ((OLD_HEAT,), 'needs Heat 24 (2025.1) or later'),
+        ):
+            done = run('-W', 'ignore', '-c', *given)
+            assert (done.returncode, done.stdout) == (255, '')
+            (message,) = done.stderr.splitlines()
+            assert said in message
 
     def test_who_reads_it_may_stop_early(self):
-        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
+        self.heat_conf.write_text(NO_PLUGINS)
         reader, writer = os.pipe()
         os.close(reader)
         with open(writer, 'w') as stdout:
@@ -129,7 +131,7 @@ class CommandTest(testtools.TestCase):
         assert str(self.heat_conf) in done.stderr
 
     def test_an_empty_heat_conf_is_told_of_in_a_table_that_says_failure(self):
-        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
+        self.heat_conf.write_text(NO_PLUGINS)
         # An option may stand after the subcommand, too.
         named = f'--config-file={self.heat_conf}'
         done = command('upgrade', 'check', named)
@@ -140,27 +142,20 @@ class CommandTest(testtools.TestCase):
         assert done.stdout.count('| Details: Skipped') == 2
 
     def test_options_of_the_command_may_stand_anywhere(self):
-        kept = '[DEFAULT]\nplugin_dirs =\n'
-        self.heat_conf.write_text(kept)
+        self.heat_conf.write_text(NO_PLUGINS)
         off = self.heat_conf.with_name('off.conf')
-        off.write_text(f'{kept}[heat_plugins]\nrescue_interval = 0\n')
-        done = command(
+        off.write_text(f'{NO_PLUGINS}[heat_plugins]\nrescue_interval = 0\n')
+        rows = self.features(
             *(f'--config-file={self.heat_conf}', 'feature', '--os-cloud'),
             # A subcommand's name.
-            *('upgrade', 'list', '--config-file', off, '-f', 'json'),
+            *('upgrade', 'list', '--config-file', off),
         )
-        assert done.returncode == 0, done.stderr
-        rows = {row['name']: row for row in json.loads(done.stdout)}
         assert 'cloud upgrade' in rows['Plans']['reason'].lower()
         # The last file counts.
         assert 'No engine keeps' in rows['Schedules']['reason']
 
     def test_why_a_cloud_gives_no_token_is_told_by_the_features_too(self):
-        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
-        done = command(
-            *('--config-file', self.heat_conf),
-            *('--os-cloud', 'nosuch', 'feature', 'list', '-f', 'json'),
-        )
-        assert done.returncode == 0, done.stderr
-        rows = {row['name']: row for row in json.loads(done.stdout)}
+        self.heat_conf.write_text(NO_PLUGINS)
+        given = ('--config-file', self.heat_conf, '--os-cloud', 'nosuch')
+        rows = self.features(*given, 'feature', 'list')
         assert 'nosuch' in rows['Plans']['reason']
