@@ -394,14 +394,12 @@ class TestFollowers:
 class TestStart:
     """A start that is repeated has the same ID."""
 
-    def test_what_passes_is_repeated(self):
+    def test_what_passes_is_repeated_and_a_refusal_is_the_end(self):
         task = Task('software_deployment.run', 'start', run_id='r')
         for error in (UNAVAILABLE, *MISTRALS_OWN, UNAVAILABLE):
             assert task.end('on-error', error) == ['start']
         assert task.value(task.spec['wait-before']) == 120
         assert task.end('on-error', UNAVAILABLE) == ['fail: down']
-
-    def test_a_refusal_is_the_end(self):
         task = Task('software_deployment.run', 'start', run_id='r')
         assert task.end('on-error', REFUSED) == ['fail: no']
         assert task.context['error'] == REFUSED

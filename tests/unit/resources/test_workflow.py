@@ -142,39 +142,33 @@ class DefinitionTest(WorkflowTest):
 
     def test_properties_know_what_mistral_knows(self):
         task = {
-            'name': 't',
             'action': 'std.noop',
             'with_items': ['i in <% $.x %>', 'j in <% $.y %>'],
             'concurrency': '<% $.n %>',
-            'pause_before': 'True',
             'safe_rerun': '<% $.s %>',
             'fail_on': '<% false %>',
             'publish_on_error': {'e': 1},
             'on_success': [{'u': '<% $.ok %>'}],
-            'retry': {'count': '3', 'delay': 1, 'break_on': '<% $.z %>'},
         }
+        expected = {
+            key.replace('_', '-'): value for key, value in task.items()
+        }
+        retry = {'count': '3', 'delay': 1, 'break_on': '<% $.z %>'}
+        texts = {'name': 't', 'pause_before': 'True', 'retry': retry}
+        retry = {'count': 3, 'delay': 1, 'break-on': '<% $.z %>'}
+        expected |= {'pause-before': True, 'retry': retry}
+        last = {'name': 'u', 'action': 'std.noop', 'join': 'all'}
         it = self.make(
             type='direct',
             vars={'v': 1},
             output_on_error={'o': 2},
             task_defaults={'wait_before': '2', 'on_skip': 'u'},
-            tasks=[task, {'name': 'u', 'action': 'std.noop', 'join': 'all'}],
+            tasks=[{**task, **texts}, last],
         )
         spec = self.workflows.texts()[it.resource_id]
-        assert spec['tasks']['t'] == {
-            'action': 'std.noop',
-            'with-items': ['i in <% $.x %>', 'j in <% $.y %>'],
-            'concurrency': '<% $.n %>',
-            'pause-before': True,
-            'safe-rerun': '<% $.s %>',
-            'fail-on': '<% false %>',
-            'publish-on-error': {'e': 1},
-            'on-success': [{'u': '<% $.ok %>'}],
-            'retry': {'count': 3, 'delay': 1, 'break-on': '<% $.z %>'},
-        }
+        assert spec['tasks']['t'] == expected
         assert spec['task-defaults'] == {'wait-before': 2, 'on-skip': 'u'}
-        assert spec['vars'] == {'v': 1}
-        assert spec['output-on-error'] == {'o': 2}
+        assert (spec['vars'], spec['output-on-error']) == ({'v': 1}, {'o': 2})
 
     def test_what_another_resource_names_is_known_later(self):
         content = self.template(
