@@ -191,15 +191,15 @@ def _check_without_token(
             'Not checked: whether Keystone lets heat-api-cfn ask about signed '
             f'URLs; it does not answer from here ({type(exc).__name__}).'
         )
-        return
-    if answer.status_code in _REFUSALS:
-        say(
-            'heat-api-cfn of this Heat asks Keystone about signed URLs '
-            'without a token, and this Keystone refuses that, so that '
-            f'{_OF_SIGNED_URLS} do not work: upgrade Heat (24.1.2 sends one), '
-            'or set default_software_config_transport to POLL_TEMP_URL or '
-            'POLL_SERVER_HEAT.'
-        )
+    else:
+        if answer.status_code in _REFUSALS:
+            say(
+                'heat-api-cfn of this Heat asks Keystone about signed URLs '
+                'without a token, and this Keystone refuses that, so that '
+                f'{_OF_SIGNED_URLS} do not work: upgrade Heat (24.1.2 sends '
+                'one), or set default_software_config_transport to '
+                'POLL_TEMP_URL or POLL_SERVER_HEAT.'
+            )
 
 
 def _check_service(
@@ -225,18 +225,17 @@ def _check_service(
             f'{wording.no_service(name)}. heat-engine looks for its '
             f'{endpoint.interface} endpoint.{otherwise}'
         )
-        return
     except exceptions.ClientException as exc:
         report.fail(
             f'{name} does not answer from here ({type(exc).__name__}); '
             f'servers need it: check {endpoint.interface} in the catalogue, '
             'and ca_file in heat.conf.'
         )
-        return
-    if answer.status_code >= 500:
-        report.fail(
-            f'{name} answers {answer.status_code} at {answer.url}; '
-            'its log says why.'
-        )
     else:
-        report.good(f'{name} answers at {answer.url}.')
+        if answer.status_code >= 500:
+            report.fail(
+                f'{name} answers {answer.status_code} at {answer.url}; '
+                'its log says why.'
+            )
+        else:
+            report.good(f'{name} answers at {answer.url}.')

@@ -172,12 +172,12 @@ def tables(report: cloud.CheckReport) -> None:
     """Check the tables of runs; name the projects that fill them most."""
     if not check_tables(report):
         return
-    most = cfg.CONF.heat_plugins.run_targets_kept
     with contextlib.suppress(errors.Error):
         for project, number in run_rows.RunRows().most_kept(PROJECTS).items():
             report.good(
                 f'Project {project} keeps {number} targets of runs; '
-                f'run_targets_kept is {most}.'
+                'run_targets_kept is '
+                f'{cfg.CONF.heat_plugins.run_targets_kept}.'
             )
 
 
@@ -215,10 +215,11 @@ def check_tables(report: cloud.CheckReport) -> bool:
 @cloud.reported
 def runs_of_former_release(report: cloud.CheckReport) -> None:
     """Name the projects with runs and records that this release ignores."""
-    context = heat_context.get_admin_context()
     try:
-        has_tables = run_tables.is_ready(db_api.get_engine())
-        former = run_tables.read(context, has_tables=has_tables)
+        former = run_tables.read(
+            heat_context.get_admin_context(),
+            has_tables=run_tables.is_ready(db_api.get_engine()),
+        )
     except Exception as exc:
         # The database's message may quote its password.
         report.warn(
@@ -293,7 +294,7 @@ def _named_stacks(
     number = wording.counted(len(stacks), 'stack')
     if len(stacks) == 1:
         remedy = remedy.replace('have ', 'has ', 1)
-    if len(stacks) > READ:
+    elif len(stacks) > READ:
         number = f'More than {READ} stacks'
     tell = report.warn if is_wrong else report.good
     tell(f'{number} {remedy}')
@@ -362,14 +363,13 @@ def resource_types(report: cloud.CheckReport) -> None:
             '[DEFAULT] section of heat.conf must name its directory; "python '
             '-m heat_plugins" prints the line.'
         )
-    disabled = cfg.CONF.heat_plugins.disabled_resource_types
+    disabled = set(cfg.CONF.heat_plugins.disabled_resource_types)
     for types, reason in offer.left_out.items():
-        say = report.warn if set(types) & set(disabled) else report.fail
+        say = report.fail if disabled.isdisjoint(types) else report.warn
         say(f'{", ".join(types)}: left to Heat, because {reason}.')
     # Heat asks stevedore's manager for a client by its name.
     known = clients._mgr.names()  # noqa: SLF001
-    missing = sorted(set(CLIENTS) - set(known))
-    if missing:
+    if missing := sorted(set(CLIENTS) - set(known)):
         report.fail(
             f'Heat finds no client {" and ".join(missing)}; install '
             'heat-plugins again in the environment of heat-engine.'
@@ -436,10 +436,11 @@ def replaced(report: cloud.CheckReport) -> None:
 @cloud.reported
 def secret(report: cloud.CheckReport) -> None:
     """Check the secret from which the keys of TempURLs are derived."""
-    own = cfg.CONF.heat_plugins.temp_url_secret
-    name = '[heat_plugins] temp_url_secret'
-    if not own:
-        name = '[DEFAULT] auth_encryption_key'
+    name = (
+        '[heat_plugins] temp_url_secret'
+        if cfg.CONF.heat_plugins.temp_url_secret
+        else '[DEFAULT] auth_encryption_key'
+    )
     value = signing.temp_url_secret()
     remedy = (
         'set [heat_plugins] temp_url_secret to a long random text, the same '
@@ -471,8 +472,7 @@ def policy(report: cloud.CheckReport) -> None:
             if enforcer.authorize(name, target, reader, do_raise=False)
         ]
 
-    wide = permitted((callers.POLICY, *_OF_RUNS))
-    if wide:
+    if wide := permitted((callers.POLICY, *_OF_RUNS)):
         report.warn(
             f'The policy of Heat permits users with only the role reader: '
             f'{", ".join(wide)}. So they can start actions on servers. '
@@ -504,7 +504,6 @@ def has_native_threads() -> bool:
 @cloud.reported
 def python(report: cloud.CheckReport) -> None:
     """Check whether stacks may fail at random with this Python."""
-    first, fixed = FRAGILE
     version = platform.python_version()
     if not has_native_threads():
         report.good(
@@ -512,7 +511,7 @@ def python(report: cloud.CheckReport) -> None:
             'one parses at a time.'
         )
         return
-    if not first <= sys.version_info < fixed:
+    if not FRAGILE[0] <= sys.version_info < FRAGILE[1]:
         report.good(f'Python {version} parses in several threads at a time.')
         return
     defect = (

@@ -65,8 +65,8 @@ def _served(*names: str) -> FeaturePart:
 
     def check(report: cloud.CheckReport, session: object) -> None:
         engine.check_served(report, names)
-        is_kept = bool(cfg.CONF.heat_plugins.rescue_interval)
-        if schedules.TYPE in names and not is_kept:
+        options = cfg.CONF.heat_plugins
+        if schedules.TYPE in names and not options.rescue_interval:
             report.fail(f'No engine keeps schedules, as {engine.NO_SCANS}')
 
     return FeaturePart(check=check, begins_alone=True, asks=False)
@@ -167,9 +167,8 @@ def _either(
     first: cloud.CheckReport, second: cloud.CheckReport
 ) -> cloud.CheckReport:
     """Return the report on a part that needs one of two others."""
-    for each in (first, second):
-        if not each.failures:
-            return each
+    if not first.failures or not second.failures:
+        return second if first.failures else first
     both = cloud.CheckReport()
     for sentence in (*first.failures, *second.failures):
         both.fail(sentence)
@@ -196,9 +195,9 @@ def _feature(name: str, parts: abc.Sequence[cloud.CheckReport]) -> Feature:
     """Return a feature with the first failure of its parts, or doubt."""
     for part in parts:
         if part.failures:
-            reason = ' '.join(part.failures)
-            return Feature(name=name, works=False, reason=reason)
-    doubts = next((part.doubts for part in parts if part.doubts), None)
-    if doubts:
-        return Feature(name=name, works=None, reason=' '.join(doubts))
-    return Feature(name=name, works=True)
+            return Feature(
+                name=name, works=False, reason=' '.join(part.failures)
+            )
+    doubts = next((part.doubts for part in parts if part.doubts), ())
+    works = None if doubts else True
+    return Feature(name=name, works=works, reason=' '.join(doubts))

@@ -91,19 +91,18 @@ def connect(
     """
     endpoint = cloud.reach(session, 'mistral')
     try:
-        if not mistral_api.is_there(endpoint):
-            absent(mistral_api.SERVICE_TYPE)
-            return None
-        tls = heat_config.get_ssl_options('mistral')
-        client = mistral_api.connect(endpoint, tls)
-        mistral_api.ask(client.workflows.list, limit=1)
+        if mistral_api.is_there(endpoint):
+            tls = heat_config.get_ssl_options('mistral')
+            client = mistral_api.connect(endpoint, tls)
+            mistral_api.ask(client.workflows.list, limit=1)
+            return client
+        absent(mistral_api.SERVICE_TYPE)
     except errors.ServiceError as exc:
         report.fail(
             f'{exc}; see [clients_mistral] in heat.conf for the interface and '
             'the certificates.'
         )
-        return None
-    return client
+    return None
 
 
 def check_cron_triggers(report: cloud.CheckReport, client: Client) -> None:
@@ -148,9 +147,11 @@ def _first_due(client: Client) -> requests.Response | None:
             '/cron_triggers?limit=1&sort_keys=next_execution_time'
             f'&sort_dirs=asc&fields=name,next_execution_time{scope}',
         )
-        if answer.status_code != 403:
-            mistral_api.check(answer)
+        status = answer.status_code
+        if status < 300:
             return answer
+        if status != 403:
+            raise mistral_api.answered(status, answer.content)
     return None
 
 

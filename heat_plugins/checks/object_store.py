@@ -105,8 +105,9 @@ def _check_clock(
             'check that both hosts use NTP.'
         )
         return
-    here = datetime.datetime.now(datetime.UTC)
-    ahead = round((there - here).total_seconds())
+    ahead = round(
+        (there - datetime.datetime.now(datetime.UTC)).total_seconds()
+    )
     margin = cfg.CONF.heat_plugins.temp_url_margin
     remedy = 'synchronize both hosts with NTP.'
     if ahead > max(margin, CLOCK_TOLERANCE):
@@ -158,8 +159,7 @@ def _use(
             'proxies and caches in front of the object store.'
         )
         return
-    listed = {entry.name for entry in store.list_objects(container, name)}
-    if name not in listed:
+    if name not in store.first_names(container, name, 1):
         report.warn(
             'The listing of a container lags behind its objects; heat-engine '
             'then finds signals later, by signal_direct_look_interval.'

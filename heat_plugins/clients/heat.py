@@ -40,8 +40,8 @@ class Heat:
         return stack(self._show(name_or_id))
 
     def stack_names(self) -> list[str]:
-        answer = self._get(f'/stacks?limit={bounds.CANDIDATES}', 'stacks')
-        return _each(answer['stacks'], 'stack_name')
+        path = f'/stacks?limit={bounds.CANDIDATES}'
+        return _each(self._get(path, 'stacks')['stacks'], 'stack_name')
 
     def stack_ids(self, tag: str | None = None) -> list[str]:
         query = {} if tag is None else {'tags': tag}
@@ -54,8 +54,12 @@ class Heat:
         self, stack: heat_values.Stack, environment: abc.Mapping[str, Any]
     ) -> None:
         # PATCH keeps all values that the request leaves out.
-        body = {'environment': dict(environment)}
-        self._send('PATCH', path_of(stack), f'stack {stack.name}', body)
+        self._send(
+            'PATCH',
+            path_of(stack),
+            f'stack {stack.name}',
+            {'environment': dict(environment)},
+        )
 
     # Their resources and events, nested ones included
 
@@ -64,7 +68,7 @@ class Heat:
     ) -> list[heat_values.Resource]:
         path = f'{path_of(stack)}/resources?nested_depth={NESTED_DEPTH}'
         answer = self._get(path, f'resources of stack {stack.name}')
-        return [resource(entry) for entry in answer['resources']]
+        return [*map(resource, answer['resources'])]
 
     def attribute(self, resource: heat_values.Resource, name: str) -> Any:
         query = parse.urlencode({'with_attr': name})
@@ -75,8 +79,9 @@ class Heat:
     ) -> None:
         stack = self.stack(resource.stack_id)
         path = f'{path_of(stack)}/resources/{quoted(resource.name)}/signal'
-        what = f'signal to resource {resource.name}'
-        self._send('POST', path, what, dict(details))
+        self._send(
+            'POST', path, f'signal to resource {resource.name}', dict(details)
+        )
 
     def all_events(self, stack: heat_values.Stack) -> list[heat_values.Event]:
         path, what = (
@@ -84,8 +89,7 @@ class Heat:
             f'events of stack {stack.name}',
         )
         query = {'nested_depth': str(NESTED_DEPTH), 'sort_dir': 'asc'}
-        entries = self._pages(path, what, 'events', query)
-        return [event(entry) for entry in entries]
+        return [*map(event, self._pages(path, what, 'events', query))]
 
     # Requests
 
@@ -93,13 +97,12 @@ class Heat:
         """Return Heat's answer about a stack, without its outputs."""
         # Heat may take long to work out the outputs, which no caller needs.
         path = f'/stacks/{quoted(name_or_id)}?resolve_outputs=false'
-        answer: abc.Mapping[str, Any] = self._get(path, f'stack {name_or_id}')
-        return dict(answer['stack'])
+        return dict(self._get(path, f'stack {name_or_id}')['stack'])
 
     def _part(self, stack: heat_values.Stack, kind: str) -> dict[str, Any]:
         """Return a document of a stack, such as its template."""
-        path = f'{path_of(stack)}/{kind}'
-        answer = self._get(path, f'{kind} of stack {stack.name}')
+        what = f'{kind} of stack {stack.name}'
+        answer = self._get(f'{path_of(stack)}/{kind}', what)
         return answer if isinstance(answer, dict) else {}
 
     def _attributes(

@@ -28,9 +28,9 @@ class PlanStacks(heat.Heat):
     def find(self, name: str) -> heat_values.Stack | None:
         try:
             stack = heat.stack(self._show(name))
+            return None if stack.status == 'DELETE_COMPLETE' else stack
         except errors.NotFound:
             return None
-        return None if stack.status == 'DELETE_COMPLETE' else stack
 
     def output(self, stack: str, name: str) -> Any:
         answer = self._get(f'/stacks/{heat.quoted(stack)}', f'stack {stack}')
@@ -73,8 +73,12 @@ class PlanStacks(heat.Heat):
         tags: abc.Sequence[str],
         timeout: int | None,
     ) -> None:
-        body = _body(content, tags, timeout)
-        self._send('PUT', heat.path_of(stack), f'stack {stack.name}', body)
+        self._send(
+            'PUT',
+            heat.path_of(stack),
+            f'stack {stack.name}',
+            _body(content, tags, timeout),
+        )
 
     def cancel(self, stack: heat_values.Stack) -> None:
         self._send(
@@ -85,24 +89,36 @@ class PlanStacks(heat.Heat):
         )
 
     def validate(self, content: references.Resolved) -> abc.Mapping[str, Any]:
-        answer = self._send('POST', _VALIDATE, 'validation', _body(content))
-        return dict(answer)
+        return dict(
+            self._send('POST', _VALIDATE, 'validation', _body(content))
+        )
 
     def preview(self, name: str, content: references.Resolved) -> None:
-        body = _body(content) | {'stack_name': name}
-        self._send('POST', '/stacks/preview', f'stack {name}', body)
+        self._send(
+            'POST',
+            '/stacks/preview',
+            f'stack {name}',
+            _body(content) | {'stack_name': name},
+        )
 
     def preview_replace(
         self, stack: heat_values.Stack, content: references.Resolved
     ) -> abc.Mapping[str, tuple[str, ...]]:
         path, what = f'{heat.path_of(stack)}/preview', f'stack {stack.name}'
         answer = self._send('PUT', path, what, _body(content))
-        return changes(answer['resource_changes'])
+        return {
+            kind: tuple(
+                sorted(
+                    str(target['resource_name'])
+                    for target in answer['resource_changes'][kind]
+                )
+            )
+            for kind in _CHANGES
+        }
 
     def servers(self, stack: str) -> list[plan_stacks.StackServer]:
         root = self.stack(stack)
-        resources = self.resources(root)
-        servers = []
+        resources, servers = self.resources(root), []
         for resource in resources:
             if resource.nested_id is None and resource.type.endswith(_SERVER):
                 attributes: abc.Mapping[str, Any] = {}
@@ -200,15 +216,3 @@ def lineage(
         path.insert(0, parents[stack_id].name)
         stack_id = parents[stack_id].stack_id
     return tuple(path)
-
-
-def changes(
-    answer: abc.Mapping[str, abc.Iterable[Any]],
-) -> dict[str, tuple[str, ...]]:
-    """Return the names of resources by their change in an update."""
-    return {
-        kind: tuple(
-            sorted(str(target['resource_name']) for target in answer[kind])
-        )
-        for kind in _CHANGES
-    }

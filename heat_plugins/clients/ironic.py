@@ -59,14 +59,10 @@ class BaremetalAPI:
         self._call('POST', '/ports', {**fields, 'node_uuid': uuid})
 
     def set_state(self, uuid: str, verb: str) -> None:
-        path = f'/nodes/{uuid}/states/provision'
-        self._call('PUT', path, {'target': verb})
+        self._call('PUT', f'/nodes/{uuid}/states/provision', {'target': verb})
 
     def inventory(self, uuid: str) -> abc.Mapping[str, Any]:
-        answer: abc.Mapping[str, Any] = self._call(
-            'GET', f'/nodes/{uuid}/inventory'
-        )
-        return answer
+        return dict(self._call('GET', f'/nodes/{uuid}/inventory'))
 
     def _nodes(self, path: str) -> list[node.Node]:
         """Return the nodes that Ironic lists at a path."""
@@ -84,9 +80,7 @@ class BaremetalAPI:
             rows += page[kind]
             # A proxy before Ironic may have another address than it thinks.
             query = parse.urlsplit(page.get('next') or '').query
-            following = None
-            if query:
-                following = f'{path.partition("?")[0]}?{query}'
+            following = f'{path.partition("?")[0]}?{query}' if query else None
         return rows
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:

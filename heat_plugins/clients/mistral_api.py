@@ -24,7 +24,6 @@ from mistralclient.api.v2 import executions
 from mistralclient.api.v2 import tasks
 from mistralclient.api.v2 import workbooks
 from mistralclient.api.v2 import workflows
-import requests
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -129,15 +128,6 @@ def is_there(cloud: rest.Cloud) -> bool:
         return cloud.has(SERVICE_TYPE)
     except exceptions.ClientException as exc:
         raise unanswered(exc) from exc
-
-
-def check(answer: requests.Response) -> None:
-    """Raise the error of an answer that is not a success.
-
-    :raises errors.ServiceError: it is not a success.
-    """
-    if answer.status_code >= 300:
-        raise answered(answer.status_code, answer.content)
 
 
 def ask(

@@ -41,17 +41,13 @@ class MistralRegistry:
 
     def get(self, name: str) -> plan_claims.Record | None:
         """See `plan_claims.Registry.get`."""
-        rows = self._rows(name=f'eq:{name}')
-        own = [row for row in rows if self._is_own(row)]
-        return _record(own[0]) if own else None
+        rows = filter(self._is_own, self._rows(name=f'eq:{name}'))
+        return next(map(_record, rows), None)
 
     def find(self) -> list[plan_claims.Record]:
         """See `plan_claims.Registry.find`."""
-        return [
-            _record(row)
-            for row in self._rows(sort_keys='name')
-            if self._is_own(row)
-        ]
+        rows = filter(self._is_own, self._rows(sort_keys='name'))
+        return [_record(row) for row in rows]
 
     def delete(self, name: str) -> bool:
         """See `plan_claims.Registry.delete`.
@@ -60,14 +56,12 @@ class MistralRegistry:
             of that name public; Mistral would delete that one, too.
         """
         rows = list(self._rows(name=f'eq:{name}'))
-        if not all(self._is_own(row) for row in rows):
+        if not all(map(self._is_own, rows)):
             raise errors.ServiceError(
                 f'Another project has a public environment {name} in '
                 'Mistral, which Mistral would delete with ours; ask that '
                 'project to rename it'
             )
-        if not rows:
-            return False
         try:
             mistral_api.ask(
                 self._environments.delete, parse.quote(name, safe='')
@@ -78,16 +72,19 @@ class MistralRegistry:
 
     def _rows(self, **query: str) -> abc.Iterator[dict[str, Any]]:
         """List environments, the public ones of others too."""
-        rows = mistral_api.each(
-            self._environments.list, fields=_FIELDS, **query
+        listing = self._environments.list
+        return (
+            row.to_dict()
+            for row in mistral_api.each(listing, fields=_FIELDS, **query)
         )
-        return (row.to_dict() for row in rows)
 
     def _is_own(self, row: abc.Mapping[str, Any]) -> bool:
         """Say whether an environment belongs to this project."""
         # A list has the public ones of others as well.
-        project = mistral_api.ask(self._session.get_project_id)
-        return bool(row.get('project_id') == project)
+        return bool(
+            row.get('project_id')
+            == mistral_api.ask(self._session.get_project_id)
+        )
 
 
 def _record(row: abc.Mapping[str, Any]) -> plan_claims.Record:
@@ -194,16 +191,15 @@ class WorkflowExecutions:
         """Start a call; return the ID of its execution."""
         if call.kind is jobs.CallKind.WORKFLOW:
             return self.start_workflow(call.name, call.input, description)
-        begun = mistral_api.ask(
-            self._client.action_executions.begin,
-            {
-                'name': call.name,
-                'input': json.dumps(dict(call.input)),
-                'description': description,
-                'params': json.dumps({'save_result': True}),
-            },
+        body = {
+            'name': call.name,
+            'input': json.dumps(dict(call.input)),
+            'description': description,
+            'params': json.dumps({'save_result': True}),
+        }
+        return str(
+            mistral_api.ask(self._client.action_executions.begin, body).id
         )
-        return str(begun.to_dict()['id'])
 
     def look(self, call: jobs.Call, execution_id: str) -> jobs.CallOutcome:
         """Return the state of a call's execution."""
@@ -221,7 +217,5 @@ class WorkflowExecutions:
             return jobs.CallOutcome(success=None)
         success = state == 'SUCCESS'
         result = outcome.mapping(answer.get('output')).get('result')
-        return jobs.CallOutcome(
-            success=success,
-            reason='' if success else outcome.reason(state, str(result)),
-        )
+        reason = '' if success else outcome.reason(state, str(result))
+        return jobs.CallOutcome(success=success, reason=reason)

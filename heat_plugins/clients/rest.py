@@ -163,14 +163,11 @@ class Rest:
         *,
         timeout: float = TIMEOUT,
         headers: abc.Mapping[str, str] | None = None,
-        quote: bool = True,
         **more: Any,
     ) -> Any:
         """Send a request; return the JSON of the answer.
 
         :param what: the object of the request, for messages.
-        :param quote: whether an error may quote the service's message, which
-            may quote the request.
         :param more: as `requests` takes them.
         :returns: None if the answer is empty.
         :raises errors.ServiceError: it failed.
@@ -191,19 +188,17 @@ class Rest:
         name = self._service.name
         status = int(answer.status_code)
         if status >= 300:
-            message = (
-                f'{name} answered {status} to {method} of {what}'.rstrip()
-            )
-            kind = ''
+            words, kind = '', ''
             # Another program may have answered, such as a proxy.
             with contextlib.suppress(
                 AttributeError, ValueError, KeyError, TypeError, RecursionError
             ):
                 words, kind = self._service.words(answer.json())
-                reason = ' '.join(bounds.cut(str(words)).split())
-                if reason and quote:
-                    message = f'{message}: {reason}'
-            error = errors.of_status(status)(message, status)
+            reason = ' '.join(bounds.cut(str(words)).split())
+            message = f'{name} answered {status} to {method} of {what}'
+            error = errors.of_status(status)(
+                f'{message}: {reason}' if reason else message, status
+            )
             error.kind = kind
             raise error
         if not answer.content:
@@ -237,9 +232,9 @@ class Rest:
         self, exc: exceptions.ClientException
     ) -> errors.ServiceError:
         """Return the error for a service that gave no answer."""
-        service = self._service
+        name, remedy = self._service.name, self._service.remedy
         absent = errors.ServiceError(
-            f'The catalogue has no {service.name} (service type '
-            f'"{service.type}") in this region. {service.remedy}'
+            f'The catalogue has no {name} (service type '
+            f'"{self._service.type}") in this region. {remedy}'
         )
-        return unanswered(exc, service.name, absent)
+        return unanswered(exc, name, absent)

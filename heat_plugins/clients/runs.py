@@ -264,19 +264,14 @@ class Runs:
         :param resource: one of them, or a resource that contains some.
         """
         query = ordering.Query(actions_of=stack, resource=resource)
-        for answers in self._pages(query, 'first'):
-            for each in answers:
-                yield _read(Offer, each)
+        return self._pages(query, 'first', Offer)
 
     def list(self, **wanted: Any) -> abc.Iterator[Run]:
         """Yield runs, the newest first.
 
         :param wanted: fields of `ordering.Query`; ``limit`` is that of a page.
         """
-        query = ordering.Query(**wanted)
-        for answers in self._pages(query, 'after'):
-            for each in answers:
-                yield _read(Run, each)
+        return self._pages(ordering.Query(**wanted), 'after', Run)
 
     def run_id(self, name: str) -> str:
         """Return the ID of a run, of which the beginning or the end does.
@@ -308,8 +303,7 @@ class Runs:
 
     def show(self, run_id: str) -> Run:
         """Return a run."""
-        answers = self._get(ordering.Query(run=run_id, limit=0))
-        return _read(Run, answers[1])
+        return _read(Run, self._get(ordering.Query(run=run_id, limit=0))[1])
 
     def newer(self, run_id: str, version: int | None) -> Run | None:
         """Return a run if it has a later version; else None.
@@ -319,8 +313,8 @@ class Runs:
         :param version: that of the caller; None for any.
         """
         query = ordering.Query(run=run_id, limit=0, newer_than=version)
-        answers = self._get(query)
-        return _read(Run, answers[1]) if len(answers) > 1 else None
+        _door, *runs = self._get(query)
+        return _read(Run, runs[0]) if runs else None
 
     def targets(
         self,
@@ -348,9 +342,8 @@ class Runs:
             first=first,
             limit=limit,
         )
-        for _run, *answers in self._pages(query, 'first'):
-            for each in answers:
-                yield _read(Target, each)
+        # The run comes before its targets.
+        return self._pages(query, 'first', Target, before=1)
 
     def target(
         self, run_id: str, number: int, *, outputs: bool = False
@@ -482,18 +475,16 @@ class Runs:
         """POST an order; ask other engines if one knows no runs."""
         for _engine in range(_ENGINES):
             try:
-                answer = self._call(
+                return self._call(
                     'POST', _PATH, what, timeout=_LONG, json=body
-                )
+                )[_KEY]
             except errors.NotFound as exc:
                 if _NO_RUN in str(exc):
                     raise _no_run(run_id) from exc
-                continue
             except errors.Conflict as exc:
                 raise errors.Exists(
                     f'Another order has the ID {run_id}; nothing was started'
                 ) from exc
-            return answer[_KEY]
         raise _no_door()
 
     def _get(self, query: ordering.Query) -> abc.Sequence[Any]:
@@ -522,15 +513,21 @@ class Runs:
             raise errors.Refused(reason or str(exc)) from exc
 
     def _pages(
-        self, query: ordering.Query, mark: str
-    ) -> abc.Iterator[abc.Sequence[Any]]:
-        """Yield the answers of each page, without the door.
+        self,
+        query: ordering.Query,
+        mark: str,
+        kind: type[_Kind],
+        before: int = 0,
+    ) -> abc.Iterator[_Kind]:
+        """Yield the values of each page, without the door.
 
         :param mark: the field of the query that names the next page.
+        :param before: how many answers of another kind come before them.
         """
         while True:
             door, *answers = self._get(query)
-            yield answers
+            for answer in answers[before:]:
+                yield _read(kind, answer)
             following = door['output_values'].get('next')
             if following is None:
                 return

@@ -22,8 +22,9 @@ from heat_plugins.objectstore import wire
 
 SERVICE_TYPE = 'object-store'
 
-# The answers to a user who has no role, or whose token is invalid.
-_DENIED = (401, 403)
+# Answers to a user who has no role, or whose token is invalid, as metrics name
+# them; others by their class, such as 2xx.
+_CLASSES = {401: 'denied', 403: 'denied'}
 
 
 def connect(cloud: rest.Cloud) -> stores.ObjectStore:
@@ -70,8 +71,9 @@ class KeystoneTransport:
         begun, status = time.monotonic(), 'none'
         try:
             response = self._send(request)
-            is_denied = response.status in _DENIED
-            status = 'denied' if is_denied else f'{response.status // 100}xx'
+            status = _CLASSES.get(
+                response.status, f'{response.status // 100}xx'
+            )
         finally:
             metrics.observe(metrics.STORE, time.monotonic() - begun, status)
         return response
@@ -79,9 +81,6 @@ class KeystoneTransport:
     def _send(self, request: wire.Request) -> wire.Response:
         """Send a request to Swift by keystoneauth, which logs nothing."""
         host = parse.urlsplit(request.url).netloc
-        more: dict[str, Any] = dict(self._tls)
-        if request.body is not None:
-            more['data'] = request.body
         try:
             answer = self._session.request(
                 request.url,
@@ -94,7 +93,8 @@ class KeystoneTransport:
                 log=False,
                 stream=True,
                 timeout=request.timeout,
-                **more,
+                data=request.body,
+                **self._tls,
             )
         except exceptions.ClientException as exc:
             if isinstance(exc, exceptions.ConnectionError):

@@ -67,15 +67,14 @@ class Webhook:
             host = (parts.hostname or '').rstrip('.')
             port = parts.port or _PORTS[parts.scheme]
             target = parse.urlunsplit(('', '', parts.path, parts.query, ''))
-            is_whole = (
+            if (
                 len(url) <= _LONGEST
                 and url.isascii()
                 and not re.search(r'[\s\x00-\x1f\x7f]', url)
                 and parts.scheme in _PORTS
                 and _HOST.fullmatch(host)
                 and '@' not in parts.netloc
-            )
-            if is_whole:
+            ):
                 return cls(
                     scheme=parts.scheme,
                     host=host,
@@ -151,9 +150,10 @@ class _Entry:
 
     def names(self, address: Address) -> bool:
         """Say whether it is an address, or a private network that has it."""
-        if self.network is None or address not in self.network:
-            return False
-        return self.network.num_addresses == 1 or not _is_public(self.network)
+        network = self.network
+        return (network is not None and address in network) and (
+            network.num_addresses == 1 or not _is_public(network)
+        )
 
 
 class Hosts:
@@ -201,13 +201,12 @@ class Hosts:
 
         :raises errors.Refused: no entry names it.
         """
-        is_named = any(
+        if not _is_public(address) and not any(
             entry.has_port(webhook)
             and entry.has_scheme(webhook)
             and entry.names(address)
             for entry in self._entries
-        )
-        if not is_named and not _is_public(address):
+        ):
             raise errors.Refused(
                 f'Host {webhook.host} has an address that is not public; '
                 f'{OPTION} of heat.conf does not list that one for '
@@ -260,8 +259,8 @@ def send(
             raise errors.Unavailable(
                 f'{webhook.shown} does not answer ({type(exc).__name__})'
             ) from None
-        with answer:
-            status = answer.status_code
+        answer.close()
+    status = answer.status_code
     if not 200 <= status < 300:
         raise errors.Unavailable(f'{webhook.shown} answers {status}', status)
 

@@ -45,10 +45,9 @@ class RetryBudget:
             return None
         now = self._clock()
         failing = now - self._outages.setdefault(what, now)
-        limit = self._seconds
-        if isinstance(error, errors.LikelyDefect):
-            limit = min(limit, _DEFECT_SECONDS)
-        return backoff(failing) if failing < limit else None
+        is_defect = isinstance(error, errors.LikelyDefect)
+        most = _DEFECT_SECONDS if is_defect else self._seconds
+        return backoff(failing) if failing < min(most, self._seconds) else None
 
 
 def backoff(waited: float) -> int:

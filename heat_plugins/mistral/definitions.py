@@ -91,14 +91,15 @@ def dump(entries: Mapping[str, Any]) -> str:
     """Write workflows or actions, by name, as Mistral reads them."""
     # The version comes first: mistralclient reads a text that is a path or
     # a URL as that file.
-    text: str = yaml.dump(
-        {'version': '2.0', **entries},
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
+    return str(
+        yaml.dump(
+            {'version': '2.0', **entries},
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=False,
+        )
     )
-    return text
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
@@ -180,9 +181,8 @@ def _fit(name: str) -> str:
     fitting = re.sub(r'[^\w.-]', '_', name)
     if fitting == name and len(name) <= NAME_LIMIT:
         return name
-    encoded = name.encode(errors='surrogatepass')
-    digest = hashlib.sha256(encoded).hexdigest()[:_DIGITS]
-    return f'{fitting[: NAME_LIMIT - _DIGITS - 1]}-{digest}'
+    digest = hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()
+    return f'{fitting[: NAME_LIMIT - _DIGITS - 1]}-{digest[:_DIGITS]}'
 
 
 def typed(task: Mapping[str, Any]) -> Spec:

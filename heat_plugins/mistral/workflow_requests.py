@@ -86,9 +86,7 @@ def asked(body: Any, offer: WorkflowOffer) -> RequestedRun:
             f'"{bounds.shortened(str(name or ""))}"'
         )
     declared = definitions.inputs(offer.workflows.get(short, {}))
-    given = {
-        key: value for key, value in offer.inputs.items() if key in declared
-    }
+    given = {key: offer.inputs[key] for key in offer.inputs.keys() & declared}
     return RequestedRun(
         workflow=offer.names[short],
         input={**given, **(body.get('input') or {})},
@@ -116,7 +114,6 @@ def write_log(entry: Mapping[str, Any]) -> tuple[str, str]:
     Later keys sort after earlier ones.
     """
     error = entry['error']
-    ignored = entry['ignored'][:LOGGED_IGNORED]
     return (
         f'{_LOG_KEY}{time.time_ns():020d}.{secrets.token_hex(2)}',
         json.dumps(
@@ -124,7 +121,8 @@ def write_log(entry: Mapping[str, Any]) -> tuple[str, str]:
                 **entry,
                 'error': error and bounds.shortened(error, LOGGED_ERROR),
                 'ignored': [
-                    bounds.shortened(name, LOGGED_IGNORED) for name in ignored
+                    bounds.shortened(name, LOGGED_IGNORED)
+                    for name in entry['ignored'][:LOGGED_IGNORED]
                 ],
             }
         ),

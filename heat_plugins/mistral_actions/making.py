@@ -34,27 +34,6 @@ def timed_error(exc: Exception) -> dict[str, Any]:
     return {**report, 'next_look': _OUT_OF_ORDER if passing else 0}
 
 
-def unexpected(action: Any, context: Any, exc: Exception) -> dict[str, Any]:
-    """Log an error of the code, and return it as a map without its message.
-
-    Mistral shows results to all users of the project.
-    """
-    kind, execution = type(action), context.execution
-    LOG.error(
-        '%(action)s failed: action execution %(id)s of workflow execution '
-        '%(workflow)s',
-        {
-            'action': f'{kind.__module__}.{kind.__name__}',
-            'id': execution.action_execution_id,
-            'workflow': execution.workflow_execution_id,
-        },
-        exc_info=exc,
-    )
-    return timed_error(
-        errors.Error(f"{type(exc).__name__}; the executor's log says where")
-    )
-
-
 # A field of a docstring, with its continuation lines.
 _RAISES = re.compile(r'^:raises .*\n?(?:[ ]+.*\n?)*', re.MULTILINE)
 
@@ -75,12 +54,23 @@ class _Action(actions.Action):  # type: ignore[misc]
 
     def run(self, context: Any) -> Any:
         try:
-            arguments = self._arguments()
-            return self._call(context, self._operation, arguments)
+            return self._call(context, self._operation, self._arguments())
         except errors.Error as exc:
             return actions.Result(error=self._report(exc))
         except Exception as exc:
-            return actions.Result(error=unexpected(self, context, exc))
+            # Mistral shows results to all users of the project.
+            LOG.error(
+                '%(action)s failed: action execution %(id)s of workflow '
+                'execution %(workflow)s',
+                {
+                    'action': f'{self.__module__}.{type(self).__name__}',
+                    'id': context.execution.action_execution_id,
+                    'workflow': context.execution.workflow_execution_id,
+                },
+                exc_info=exc,
+            )
+            told = f"{type(exc).__name__}; the executor's log says where"
+            return actions.Result(error=timed_error(errors.Error(told)))
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the operation.
@@ -98,9 +88,9 @@ class _Action(actions.Action):  # type: ignore[misc]
             except TypeError:
                 # The value may be a secret, and is not quoted.
                 kind = inspect.formatannotation(wanted.annotation)
-                kind = kind.replace('collections.abc.', '')
                 raise errors.Invalid(
-                    f'{self._operation}: {name} must be of type {kind}'
+                    f'{self._operation}: {name} must be of type '
+                    + kind.replace('collections.abc.', '')
                 ) from None
         return arguments
 

@@ -26,12 +26,10 @@ def core(context: Any) -> node_operations.NodeOperations:
     )
 
 
-def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
-    """Do an operation on nodes for a workflow."""
-    return getattr(core(context), operation)(**arguments)
-
-
-_action = making.ActionMaker(__name__, _call)
+_action = making.ActionMaker(
+    __name__,
+    lambda context, name, given: getattr(core(context), name)(**given),
+)
 
 List = _action(node_operations.NodeOperations.list)
 Register = _action(node_operations.NodeOperations.register)

@@ -126,19 +126,20 @@ class RunActions:
             'cut_off': cut_off,
             'if_running': if_running,
         }
-        run = self._runs.start(
-            action,
-            run_id=run_id,
-            stacks=stacks or (),
-            tags=stack_tags or (),
-            resources=resources or (),
-            metadata=server_metadata or {},
-            inputs=input_values or {},
-            limits={k: v for k, v in limits.items() if v is not None},
-            expected=expected,
-            by=self._by,
+        return self._report(
+            self._runs.start(
+                action,
+                run_id=run_id,
+                stacks=stacks or (),
+                tags=stack_tags or (),
+                resources=resources or (),
+                metadata=server_metadata or {},
+                inputs=input_values or {},
+                limits={k: v for k, v in limits.items() if v is not None},
+                expected=expected,
+                by=self._by,
+            )
         )
-        return self._report(run)
 
     def run_show(self, run_id: str) -> dict[str, Any]:
         """Return the state of a run.

@@ -32,11 +32,6 @@ def core(context: Any) -> validation_operations.ValidationOperations:
     )
 
 
-def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
-    """Do an operation on validations for a workflow."""
-    return getattr(core(context), operation)(**arguments)
-
-
 def _run(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     """Run validations, if the operator permits it on this host."""
     config.register_opts(CONF)
@@ -46,8 +41,8 @@ def _run(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
             'run_validations in mistral.conf). With --local, the commands '
             'run them on your machine'
         )
-    more = {'abandoned': _abandoned(context)}
-    return _call(context, operation, {**arguments, **more})
+    arguments['abandoned'] = _abandoned(context)
+    return getattr(core(context), operation)(**arguments)
 
 
 def _abandoned(context: Any) -> abc.Callable[[], bool]:
@@ -66,9 +61,9 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
     def ended() -> bool:
         try:
             execution = executions.execution(execution_id)
-            root = execution.root_id
             return execution.ended or (
-                bool(root) and executions.execution(root).cancelled
+                bool(execution.root_id)
+                and executions.execution(execution.root_id).cancelled
             )
         except errors.NotFound:
             return True
@@ -76,7 +71,10 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
     return ended
 
 
-_action = making.ActionMaker(__name__, _call)
+_action = making.ActionMaker(
+    __name__,
+    lambda context, name, given: getattr(core(context), name)(**given),
+)
 
 List = _action(validation_operations.ValidationOperations.list)
 Required = _action(validation_operations.ValidationOperations.required)

@@ -32,10 +32,9 @@ def everything(
     :raises errors.TooManyObjects: they exceed what a listing collects.
     """
     try:
-        entries = store.list_objects(container, prefix)
+        return [each.name for each in store.list_objects(container, prefix)]
     except errors.NoObject:
         return ()
-    return [entry.name for entry in entries]
 
 
 def delete(

@@ -110,8 +110,9 @@ class _Contest:
         self._must_wait(None)
         won = False
         try:
-            announcement = self.folder + self.ours
-            self.store.put_object(self.container, announcement, b'{}')
+            self.store.put_object(
+                self.container, self.folder + self.ours, b'{}'
+            )
             announced = listed = clock()
             while not won and listed - announced <= _LOOKS * PATIENCE:
                 listed = clock()
@@ -147,11 +148,9 @@ class _Contest:
             raise _Taken
         names = {entry.name.removeprefix(self.folder) for entry in entries}
         ours = _started(self.ours) or 0.0
-        for other in sorted(names - {self.ours}):
-            started = _started(other)
-            if started is None:
-                continue
-            if ours - started > _STALE or (since or 0.0) > PATIENCE:
+        for other in sorted(filter(_started, names - {self.ours})):
+            age = ours - (_started(other) or 0.0)
+            if age > _STALE or (since or 0.0) > PATIENCE:
                 self.withdraw(other)
             elif other < self.ours:
                 raise _Taken

@@ -82,16 +82,16 @@ class Records:
             entries = self._insist(
                 self._store.list_objects,
                 self.container,
-                f'{self._prefix}{prefix}',
+                self._name(prefix),
                 most,
+            )
+            return sorted(
+                entry.name.removeprefix(self._prefix)
+                for entry in entries
+                if not entry.name.startswith(exclusive.FOLDER)
             )
         except errors.NoObject:
             return []
-        return sorted(
-            entry.name.removeprefix(self._prefix)
-            for entry in entries
-            if not entry.name.startswith(exclusive.FOLDER)
-        )
 
     def fetch(self, name: str) -> FetchedRecord:
         """Return a record.
@@ -111,8 +111,9 @@ class Records:
         content = fetched.content
         if content.startswith(_GZIP):
             content = bounds.gunzip(content, self._limit)
-        value = bounds.read_json(content, depth=self._depth)
-        return FetchedRecord(value=value, age=fetched.age)
+        return FetchedRecord(
+            value=bounds.read_json(content, depth=self._depth), age=fetched.age
+        )
 
     def read(self, kind: type[_Kind], name: str) -> _Kind:
         """Return a record as a dataclass.

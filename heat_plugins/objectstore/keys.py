@@ -212,8 +212,8 @@ def derive(secret: str, purpose: str) -> str:
 def account_keys(store: stores.ObjectStore) -> abc.Collection[str]:
     """Return the keys that an account has."""
     there = store.head_account()
-    names = (_KEY.format(ACCOUNT), _KEY_2.format(ACCOUNT))
-    return [there[name] for name in names if there.get(name)]
+    keys = (there.get(name.format(ACCOUNT)) for name in (_KEY, _KEY_2))
+    return [key for key in keys if key]
 
 
 def withdraw(store: stores.ObjectStore, container: str) -> None:
@@ -221,8 +221,8 @@ def withdraw(store: stores.ObjectStore, container: str) -> None:
 
     This changes nothing where the account's key signs.
     """
-    key, key_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
-    store.post_container(container, {key: '', key_2: '', _KEY_2_EXPIRES: ''})
+    names = (_KEY.format(CONTAINER), _KEY_2.format(CONTAINER), _KEY_2_EXPIRES)
+    store.post_container(container, dict.fromkeys(names, ''))
 
 
 def _refused(
@@ -362,11 +362,10 @@ class KeyKeeper:
         # are engines of both kinds, and both stay valid all that time.
         headers = {header: key}
         if current:
-            headers[header_2] = current
-            headers[_KEY_2_EXPIRES] = ''
+            expires = ''
             if self._overlap is not None:
-                expires = int(self._store.now()) + self._overlap
-                headers[_KEY_2_EXPIRES] = str(expires)
+                expires = str(int(self._store.now()) + self._overlap)
+            headers |= {header_2: current, _KEY_2_EXPIRES: expires}
         self._store.post_container(container, headers)
         return self._settled(container, key)
 
@@ -380,20 +379,21 @@ class KeyKeeper:
         """Return the key in force, where two random ones may have met."""
         if self._secret is not None:
             return key
-        there = self._store.head_container(container)
-        return there.get(_KEY.format(CONTAINER)) or key
+        headers = self._store.head_container(container)
+        return headers.get(_KEY.format(CONTAINER)) or key
 
     def _ensure_account(self) -> str:
         """Return the account's key; set one only where there is none."""
         header = _KEY.format(ACCOUNT)
-        there = self._store.head_account().get(header)
-        if there:
+        if there := self._store.head_account().get(header):
             return there
         project_id = self._store.project_id
         # Each account's owners can read its key, so no two may have the same.
-        key = secrets.token_hex(32)
-        if project_id is not None:
-            key = self._own_key(f'{ACCOUNT} {project_id}')
+        key = (
+            secrets.token_hex(32)
+            if project_id is None
+            else self._own_key(f'{ACCOUNT} {project_id}')
+        )
         self._store.post_account({header: key})
         # Another engine may have set one first, or this is a stale read.
         return self._store.head_account().get(header) or key
@@ -401,8 +401,7 @@ class KeyKeeper:
     def _ability(self, container: str, key: str) -> Ability:
         """Return the abilities of the cluster, probed once an interval."""
         cluster = self._store.cluster_url
-        known = self.known(cluster)
-        if known is not None:
+        if (known := self.known(cluster)) is not None:
             return known
         # Those who come meanwhile share the answer rather than ask too; other
         # clusters are no concern of theirs.
@@ -421,26 +420,27 @@ class KeyKeeper:
         now = time.monotonic()
         info = self._store.info()
         digests = self._usable_digests(info)
-        about = (info or {}).get('bulk_delete') or {}
-        bulk = int(about.get('max_deletes_per_request') or 0)
+        bulk = (info or {}).get('bulk_delete') or {}
         for kind in (CONTAINER, ACCOUNT):
             if kind == ACCOUNT:
                 key = self._ensure_account()
             for digest in digests:
                 signer = self._signer(container, kind, key, digest)
                 if self._store.probe(signer.probe_url(self._store.now())):
-                    ability = Ability(
-                        kind=kind, digest=digest, bulk=bulk, known_at=now
+                    self._abilities[cluster] = ability = Ability(
+                        kind=kind,
+                        digest=digest,
+                        bulk=int(bulk.get('max_deletes_per_request') or 0),
+                        known_at=now,
                     )
-                    self._abilities[cluster] = ability
                     return ability
-        remedy = wording.no_account(self._store.url)
-        if self._store.names_account:
-            remedy = (
-                'In Swift, its tempurl middleware must come before the '
-                'middleware that authenticates. In Ceph RGW, no RGW account '
-                'may own the container'
-            )
+        remedy = (
+            'In Swift, its tempurl middleware must come before the '
+            'middleware that authenticates. In Ceph RGW, no RGW account '
+            'may own the container'
+            if self._store.names_account
+            else wording.no_account(self._store.url)
+        )
         raise errors.TempURLsUnusable(
             'The object store accepts no TempURL, neither with a key of the '
             f'container nor with one of the account ({", ".join(digests)}). '
@@ -454,9 +454,9 @@ class KeyKeeper:
         :param cluster: its `stores.ObjectStore.cluster_url`.
         """
         known = cls._abilities.get(cluster)
-        if known and time.monotonic() - known.known_at <= _ABILITY_SECONDS:
-            return known
-        return None
+        if known and time.monotonic() - known.known_at > _ABILITY_SECONDS:
+            return None
+        return known
 
     def _usable_digests(
         self, info: abc.Mapping[str, Any] | None

@@ -85,7 +85,6 @@ class Lease:
             # The last one after the first, as far as many are read.
             free = (n for n in range(1, _ASKED) if self._holder(n + 1) is None)
             epoch = next(free, _ASKED)
-        if epoch:
             # It may be dropped meanwhile, and then is free.
             with contextlib.suppress(errors.NoObject):
                 if self._epochs.fetch(name(epoch)).age <= self._expiry:
@@ -117,7 +116,6 @@ class Lease:
     def _holder(self, epoch: int) -> str | None:
         """Return the holder of an epoch; None if it is not there."""
         try:
-            who: str = self._epochs.fetch(name(epoch)).value['who']
+            return str(self._epochs.fetch(name(epoch)).value['who'])
         except errors.NoObject:
             return None
-        return who

@@ -64,10 +64,8 @@ def pack(
     digest = hashlib.sha256(content).hexdigest()[:16]
     name = f'{_PREFIX}{int(now):012d}-{digest}.json'
     store.put_object(container, name, content)
-    former = sorted(
-        entry.name for entry in store.list_objects(container, _PREFIX)
-    )
-    for surplus in former[:-5]:
+    former = (entry.name for entry in store.list_objects(container, _PREFIX))
+    for surplus in sorted(former)[:-5]:
         store.delete_object(container, surplus)
     return reference(container, name, content)
 
@@ -134,9 +132,11 @@ def received(store: stores.ObjectStore, value: Any) -> Any:
 
 def forget(store: stores.ObjectStore, value: Any) -> None:
     """Delete the object of an upload, if `value` is a reference to it."""
-    if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
-        return
-    if str(value['container']).startswith(UPLOADS):
+    if (
+        isinstance(value, abc.Mapping)
+        and value.keys() == _KEYS
+        and str(value['container']).startswith(UPLOADS)
+    ):
         # Else it goes after a day.
         with contextlib.suppress(errors.ServiceError):
             store.delete_object(value['container'], value['object'])

@@ -72,11 +72,6 @@ class Rounds(Generic[T]):
         self._running = threading.Lock()
         self._next: _Round[T] | None = None
 
-    def __len__(self) -> int:
-        """Return how many items wait for the next round."""
-        shared = self._next
-        return 0 if shared is None else len(shared.items)
-
     def share(
         self,
         do: abc.Callable[[dict[Any, Any]], T],
@@ -144,14 +139,9 @@ class Batches(Generic[Key, Item]):
         if not items:
             return set()
         done, failures = self._rounds.share(self._do_all, items)
-        for key in items:
-            if key in failures:
-                raise failures[key]
+        for key in failures.keys() & items.keys():
+            raise failures[key]
         return {key for key in items if key in done}
-
-    def __len__(self) -> int:
-        """Return how many items wait for the next batch."""
-        return len(self._rounds)
 
     def _do_all(
         self, items: dict[Key, Item]

@@ -122,8 +122,7 @@ class ObjectStore:
         tell whose key has signed a TempURL where each project has containers
         of its own (``rgw keystone implicit tenants``).
         """
-        path = parse.urlsplit(self.url).path
-        return not _VERSION.fullmatch(path.rpartition('/')[2])
+        return not _VERSION.fullmatch(self.url.rpartition('/')[2])
 
     def info(self) -> abc.Mapping[str, Any] | None:
         """Return the content of ``/info``, or None if there is none."""
@@ -183,8 +182,9 @@ class ObjectStore:
 
         :raises errors.TooManyObjects: there are more than `most`.
         """
-        listed = self.iterate(container, prefix)
-        entries = list(itertools.islice(listed, most + 1))
+        entries = [
+            *itertools.islice(self.iterate(container, prefix), most + 1)
+        ]
         if len(entries) > most:
             where = f' under {prefix}' if prefix else ''
             raise errors.TooManyObjects(
@@ -196,8 +196,8 @@ class ObjectStore:
 
     def first_names(self, container: str, prefix: str, most: int) -> list[str]:
         """List the first objects below a prefix; none without a container."""
-        entries = itertools.islice(self.iterate(container, prefix), most)
         try:
+            entries = itertools.islice(self.iterate(container, prefix), most)
             return [entry.name for entry in entries]
         except errors.NoObject:
             return []
@@ -291,10 +291,8 @@ class ObjectStore:
         :param lifetime: seconds after which the store deletes it itself.
         :raises errors.NoObject: there is no such container.
         """
-        headers = {}
-        if lifetime is not None:
-            headers['X-Delete-After'] = str(lifetime)
-        self._call('PUT', container, name, headers=headers, body=body)
+        expiry = {} if lifetime is None else {'X-Delete-After': str(lifetime)}
+        self._call('PUT', container, name, headers=expiry, body=body)
 
     def has_object(self, container: str, name: str) -> bool:
         """Say whether there is an object of a name."""
@@ -379,7 +377,6 @@ class ObjectStore:
         body: bytes | None = None,
     ) -> wire.Response:
         """Send a request to the store; raise the error that it answers."""
-        path = '/'.join(part for part in (container, name) if part)
         # HTTP clients and proxies resolve ".." in a path, and the holder of a
         # URL for a prefix chooses names below it: `prefix/../../../other/x`
         # would be an object of another container. A slash that is quoted is
@@ -405,6 +402,7 @@ class ObjectStore:
         )
         self.now.observe(sent, response.headers.get('date'))
         if response.status >= 300:
+            path = '/'.join(filter(None, (container, name)))
             raise self._error(method, path or 'the account', response)
         return response
 

@@ -30,9 +30,8 @@ LOG = foreign.logger(__name__)
 #: Seconds by which the clocks of hosts may differ without a warning.
 APART = 60.0
 
-#: Warnings that this process has logged.
-warned: set[str] = set()
-_lock = threading.Lock()
+#: Whoever acquires it warns; nobody releases it.
+warning = threading.Lock()
 
 # A response says its time in whole seconds, and may come late.
 _ROUNDING = 2.0
@@ -138,14 +137,10 @@ class Clock:
         ):
             return
         self._offset = (least + most) / 2
-        if abs(self._offset) > APART:
-            with _lock:
-                is_first = not warned
-                warned.add('clock')
-            if is_first:
-                LOG.warning(
-                    "This host's clock differs from the object store's by "
-                    "%.0f s. heat-plugins takes the object store's time; "
-                    "correct this host's clock",
-                    abs(self._offset),
-                )
+        if abs(self._offset) > APART and warning.acquire(blocking=False):
+            LOG.warning(
+                "This host's clock differs from the object store's by "
+                "%.0f s. heat-plugins takes the object store's time; "
+                "correct this host's clock",
+                abs(self._offset),
+            )

@@ -1,32 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """An object store in memory, behind the seam `wire.Transport`.
 
-A `Cluster` is one installation with the accounts of all projects; what a
-test gives to the code under test is a transport, or a store, of one project::
+A `Cluster` is one installation with the accounts of all projects; the code
+under test gets a transport, or a store, of one project::
 
-    cluster = fake_swift.Cluster()
-    store = cluster.store('project-1')
+    store = fake_swift.Cluster().store('project-1')
     store.put_container('box', {})
 
-A server is played by `put_signed`, which takes a TempURL as a server does and
-verifies it on its own, by what Swift's documentation says of signatures::
-
-    self.assertEqual(201, cluster.put_signed(url, b'{}'))
-
-Tests of Heat's resource classes put a store where the client plugin would::
-
-    self.patch(
-        heat_swift.SwiftClientPlugin,
-        '_create',
-        lambda plugin, version=None: cluster.store(plugin.context.project_id),
-    )
-
-What differs between clouds are arguments of `Cluster`, and `ceph` gives one
-that behaves as Ceph's gateway does. What goes wrong for a while is asked for
-with `fail` and `cut`; ``denied`` and ``locked_out`` hold the projects that
-Swift and Keystone refuse; ``lagging`` the objects that listings do not show
-yet; and ``before`` is called with each request before it is served, for a
-test that lets somebody else be faster.
+`put_signed` plays a server: it takes a TempURL, and verifies it on its own, by
+what Swift's documentation says of signatures. What differs between clouds are
+arguments of `Cluster`; `ceph` gives one that behaves as Ceph's gateway. What
+goes wrong for a while is asked for with `fail` and `cut`; ``denied`` and
+``locked_out`` hold the projects that Swift and Keystone refuse; ``before`` is
+called with each request before it is served, for a test that lets somebody
+else be faster.
 
 All that was asked for is in ``seen``, and, for people, in `asked`. Nothing is
 answered that the code has no reason to ask: an `AssertionError` says so.
@@ -56,6 +43,7 @@ CEPH = 'http://rgw.example.com:7480/swift/v1'
 CEPH_ACCOUNT = f'{CEPH}/AUTH_%(project_id)s'
 
 _LENGTHS = {40: 'sha1', 64: 'sha256', 128: 'sha512'}
+_DIGESTS = tuple(_LENGTHS.values())
 _KEYS = ('temp-url-key', 'temp-url-key-2')
 
 _VERBS = {
@@ -64,6 +52,7 @@ _VERBS = {
     'object': {'HEAD', 'GET', 'DELETE', 'PUT'},
     'signed': {'HEAD', 'PUT', 'GET'},
 }
+_SIGNATURE = {'temp_url_sig', 'temp_url_expires', 'temp_url_prefix'}
 _LISTING = {'format', 'prefix', 'limit', 'marker'}
 _META = re.compile(
     r'x-(account|container)-meta-'
@@ -80,11 +69,11 @@ _HEADERS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A request that came, and what was answered.
+    """A request that came.
 
     :ivar project_id: of the token; None if there was none.
     :ivar where: the path below the account.
-    :ivar status: None where the connection was cut.
+
     """
 
     method: str
@@ -92,7 +81,6 @@ class Seen:
     project_id: str | None
     signed: bool
     query: abc.Mapping[str, str]
-    status: int | None
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -113,13 +101,7 @@ class Container:
         return now < self.times.get(name, now) + lifetime
 
 
-@dataclasses.dataclass(kw_only=True)
-class _Fault:
-    times: int
-    status: int | None
-    method: str | None
-
-
+@dataclasses.dataclass(eq=False)
 class Cluster:
     """One installation.
 
@@ -143,53 +125,35 @@ class Cluster:
     :param clock: the time by which URLs run out.
     """
 
-    def __init__(
-        self,
-        endpoint=SWIFT,
-        *,
-        ceph=False,
-        implicit_tenants=False,
-        digests=('sha1', 'sha256', 'sha512'),
-        named_digests=('sha1', 'sha256', 'sha512'),
-        methods=('GET', 'HEAD', 'PUT', 'POST', 'DELETE'),
-        tempurl=True,
-        info=True,
-        container_keys=True,
-        account_keys=True,
-        listing_limit=10000,
-        bulk_delete=10000,
-        clock=time.time,
-    ):
-        self.endpoint = endpoint
-        self.ceph = ceph
+    endpoint: str = SWIFT
+    _: dataclasses.KW_ONLY
+    ceph: bool = False
+    implicit_tenants: bool = False
+    digests: abc.Collection[str] = _DIGESTS
+    named_digests: abc.Collection[str] | None = _DIGESTS
+    methods: abc.Collection[str] = ('GET', 'HEAD', 'PUT', 'POST', 'DELETE')
+    tempurl: bool = True
+    info: object = True
+    container_keys: bool = True
+    account_keys: bool = True
+    listing_limit: int = 10000
+    bulk_delete: int = 10000
+    clock: abc.Callable[[], float] = time.time
+
+    def __post_init__(self):
         #: Whether the holder of a URL may copy; a proxy can prevent that.
-        self.copies = ceph
-        self.implicit_tenants = implicit_tenants
-        self.digests = digests
-        self.named_digests = named_digests
-        self.methods = methods
-        self.tempurl = tempurl
-        self.info = info
-        self.container_keys = container_keys
-        self.account_keys = account_keys
-        self.listing_limit = listing_limit
-        self.bulk_delete = bulk_delete
-        self.clock = clock
+        self.copies = self.ceph
         #: Projects without an operator role, and those without a token.
-        self.denied = set()
-        self.locked_out = set()
+        self.denied, self.locked_out = set(), set()
         #: (container, name) of objects that listings do not show yet.
         self.lagging = set()
         #: Names of objects that a bulk delete leaves.
         self.stubborn = set()
         #: The time by which objects are old, and whether it is told.
-        self.now = time.time
-        self.has_clock = True
+        self.now, self.has_clock = time.time, True
         #: Called with each `wire.Request`, without the lock.
         self.before = lambda request: None
-        self.seen = []
-        self.accounts = {}
-        self.containers = {}
+        self.seen, self.accounts, self.containers = [], {}, {}
         self._faults = []
         self._lock = threading.RLock()
 
@@ -216,7 +180,7 @@ class Cluster:
 
     def fail(self, times=1, status=503, method=None):
         """Answer the next requests (of a method, or any) with a status."""
-        self._faults.append(_Fault(times=times, status=status, method=method))
+        self._faults.append([times, status, method])
 
     def cut(self, times=1, method=None):
         """Break the connection in the next requests."""
@@ -236,20 +200,14 @@ class Cluster:
 
     def get_signed(self, url):
         """GET a TempURL as a server does; return status and content."""
-        response = self.serve(
-            None,
-            wire.Request(method='GET', url=url, authenticated=False),
-        )
+        request = wire.Request(method='GET', url=url, authenticated=False)
+        response = self.serve(None, request)
         return response.status, response.body
 
     def put_signed(self, url, body=b'{}'):
         """PUT to a TempURL as a server does; return the HTTP status."""
-        response = self.serve(
-            None,
-            wire.Request(method='PUT', url=url, authenticated=False),
-            body,
-        )
-        return response.status
+        request = wire.Request(method='PUT', url=url, authenticated=False)
+        return self.serve(None, request, body).status
 
     # The service
 
@@ -261,42 +219,33 @@ class Cluster:
         body = body if request.body is None else request.body
         with self._lock:
             where, query = self._split(request, project_id)
-            signed = 'temp_url_sig' in query
-            status = None
-            try:
-                response = self._fault(request)
-                if response is None:
-                    response = self._dated(
-                        self._answer(project_id, request, where, query, body)
-                    )
-                status = response.status
-            finally:
-                self.seen.append(
-                    Seen(
-                        method=request.method,
-                        where=where,
-                        project_id=project_id,
-                        signed=signed,
-                        query=query,
-                        status=status,
-                    )
-                )
+            seen = Seen(
+                method=request.method,
+                where=where,
+                project_id=project_id,
+                signed='temp_url_sig' in query,
+                query=query,
+            )
+            self.seen.append(seen)
+            response = self._fault(request)
+            if response is None:
+                answer = self._answer(project_id, request, where, query, body)
+                date = {'date': _http_date(self.now())}
+                headers = {
+                    **(date if self.has_clock else {}),
+                    **answer.headers,
+                }
+                response = dataclasses.replace(answer, headers=headers)
         return response
-
-    def _dated(self, response):
-        """Return a response with the time, as each of Swift's has it."""
-        date = {'date': _http_date(self.now())} if self.has_clock else {}
-        return dataclasses.replace(
-            response, headers={**date, **response.headers}
-        )
 
     def _fault(self, request):
         for fault in self._faults:
-            if fault.times and fault.method in (None, request.method):
-                fault.times -= 1
-                if fault.status is None:
+            times, status, method = fault
+            if times and method in (None, request.method):
+                fault[0] -= 1
+                if status is None:
                     raise errors.Unavailable('The connection was cut')
-                return wire.Response(status=fault.status)
+                return wire.Response(status=status)
         return None
 
     def _split(self, request, project_id):
@@ -316,8 +265,7 @@ class Cluster:
         return parse.unquote(match['path']), query
 
     def _answer(self, project_id, request, where, query, body):
-        path = where.removeprefix('/')
-        container, _, name = path.partition('/')
+        container, _, name = where.removeprefix('/').partition('/')
         if where == '/info':
             assert request.method == 'GET' and not query
             assert not request.authenticated, '/info needs no token'
@@ -327,34 +275,24 @@ class Cluster:
             assert not request.headers.keys() - {'X-Copy-From'}
             # It ends some versions of Ceph's gateway.
             assert name.strip('/'), 'a signature for a bare container'
-            _check(
-                'signed',
-                request.method,
-                query,
-                {
-                    'temp_url_sig',
-                    'temp_url_expires',
-                    'temp_url_prefix',
-                },
-            )
+            _check('signed', request.method, query, _SIGNATURE)
             return self._signed(request, container, name, query, body)
         assert request.authenticated, 'neither a signature nor a token'
         self._check_headers(request.headers)
         if project_id in self.denied:
             return _status(403)
+        if not container and 'bulk-delete' in query:
+            _check('account', request.method, query, {'bulk-delete'})
+            return self._bulk_delete(project_id, body)
+        kind = 'container' if container else 'account'
+        kind = 'object' if name else kind
+        allowed = {'multipart-manifest'} if name else _LISTING
+        allowed = allowed if request.method == 'GET' else ()
+        _check(kind, request.method, query, allowed)
         if not container:
-            if 'bulk-delete' in query:
-                _check('account', request.method, query, {'bulk-delete'})
-                return self._bulk_delete(project_id, body)
-            allowed = _LISTING if request.method == 'GET' else ()
-            _check('account', request.method, query, allowed)
             return self._account(project_id, request, query)
         if not name:
-            allowed = _LISTING if request.method == 'GET' else ()
-            _check('container', request.method, query, allowed)
             return self._container(project_id, request, container, query)
-        allowed = {'multipart-manifest'} if request.method == 'GET' else ()
-        _check('object', request.method, query, allowed)
         return self._object(project_id, request, container, name, query)
 
     @staticmethod
@@ -412,12 +350,11 @@ class Cluster:
     def _bulk_delete(self, project_id, body):
         paths = body.decode('ascii').split('\n')
         assert 0 < len(paths) <= self.bulk_delete, 'too many at once'
-        failed = []
-        deleted = 0
+        failed, deleted = [], 0
         for path in paths:
             container, _, name = parse.unquote(path).partition('/')
             assert name, 'a bulk delete of a container'
-            there = self.containers.get(self._place(project_id, container))
+            there = self.container(container, project_id)
             assert there is not None and there.owner == project_id
             if name in self.stubborn:
                 failed.append([path, '503 Service Unavailable'])
@@ -475,14 +412,15 @@ class Cluster:
             return _status(412)
         prefix = query.get('prefix', '')
         marker = query.get('marker', '').encode()
-        known = [
-            name
-            for name in there.objects
-            if name.startswith(prefix)
-            and (container, name) not in self.lagging
-        ]
         names = sorted(
-            (name for name in known if name.encode() > marker), key=str.encode
+            (
+                name
+                for name in there.objects
+                if name.startswith(prefix)
+                and name.encode() > marker
+                and (container, name) not in self.lagging
+            ),
+            key=str.encode,
         )
         entries = [
             {
@@ -562,26 +500,26 @@ class Cluster:
         return _status(200, there.objects[name] if is_get else b'')
 
     def _owner(self, request, container):
-        for project_id in {*self.accounts, *self._owners()}:
+        owners = {each.owner for each in self.containers.values()}
+        for project_id in owners | self.accounts.keys():
             if request.url.startswith(f'{self.storage_url(project_id)}/'):
                 there = self.container(container, project_id)
                 if there is None or there.owner == project_id:
                     return project_id, there
         return None, None
 
-    def _owners(self):
-        return [each.owner for each in self.containers.values()]
-
     def _is_valid(self, request, owner, there, query):
         """Say whether the owner of a key that counts has made a signature."""
-        keys = []
+        metas = []
         if self.account_keys:
-            meta = self.accounts.get(owner, {})
-            keys += [meta.get(f'x-account-meta-{key}') for key in _KEYS]
+            metas.append(('account', self.accounts.get(owner, {})))
         if self.container_keys and there is not None:
-            keys += [
-                there.meta.get(f'x-container-meta-{key}') for key in _KEYS
-            ]
+            metas.append(('container', there.meta))
+        keys = [
+            meta.get(f'x-{kind}-meta-{key}')
+            for kind, meta in metas
+            for key in _KEYS
+        ]
         digest, signature = _signature(query['temp_url_sig'])
         if digest not in self.digests:
             return False
@@ -598,17 +536,12 @@ class Cluster:
         methods = {request.method}
         if request.method == 'HEAD':
             methods |= {'PUT'} if self.ceph else {'PUT', 'GET', 'POST'}
+        expires = query['temp_url_expires']
+        texts = ['\n'.join((m, expires, p)) for m in methods for p in paths]
         return any(
-            hmac.new(
-                key.encode(),
-                '\n'.join((method, query['temp_url_expires'], path)).encode(),
-                digest,
-            ).digest()
-            == signature
-            for key in keys
-            if key
-            for method in methods
-            for path in paths
+            hmac.digest(key.encode(), text.encode(), digest) == signature
+            for key in filter(None, keys)
+            for text in texts
         )
 
 
@@ -683,13 +616,8 @@ class Transport:
 
 def ceph(endpoint=CEPH, **options):
     """Return a cluster as Ceph's gateway 16.2 is one."""
-    settings = {
-        'ceph': True,
-        'digests': ('sha1',),
-        'named_digests': None,
-        'container_keys': False,
-        'listing_limit': 1000,
-    }
+    settings = {'ceph': True, 'digests': ('sha1',), 'named_digests': None}
+    settings |= {'container_keys': False, 'listing_limit': 1000}
     return Cluster(endpoint, **{**settings, **options})
 
 

@@ -20,6 +20,20 @@ CODED = [
 ]
 
 
+@pytest.mark.parametrize(
+    ('kind', 'statuses'),
+    [
+        (errors.ServiceError, (301, 400, 412)),
+        (errors.Denied, (401, 403)),
+        (errors.NotFound, (404,)),
+        (errors.Conflict, (409,)),
+        (errors.Unavailable, (408, 429, 500, 503, 507)),
+    ],
+)
+def test_each_status_means_one_kind_of_error(kind, statuses):
+    assert {errors.of_status(status) for status in statuses} == {kind}
+
+
 @pytest.mark.parametrize('kind', CODED)
 def test_an_error_with_a_code_survives_its_way_through_mistral(kind):
     again = errors.restore(errors.report(kind('why')))

@@ -24,6 +24,8 @@ registry.release = lambda: 22
 raise SystemExit(status.main(['upgrade', 'check']))
 """
 
+NO_PLUGINS = '[DEFAULT]\nplugin_dirs =\n'
+
 
 # Runs the command in a fork for each line, since to import Heat takes a second
 # of processor time. heat_plugins is imported by the fork alone.
@@ -43,11 +45,8 @@ for line in sys.stdin:
 
 def environment():
     """Return an environment with no OS_* variable."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith('OS_')
-    }
+    names = [name for name in os.environ if not name.startswith('OS_')]
+    return {name: os.environ[name] for name in names}
 
 
 def run(*args):
@@ -94,21 +93,24 @@ class CommandTest(testtools.TestCase):
         self.addCleanup(folder.cleanup)
         self.heat_conf = pathlib.Path(folder.name, 'heat.conf')
 
-    def test_an_environment_without_heat_is_told_in_one_line(self):
-        done = run('-c', WITHOUT_HEAT, 'upgrade', 'check')
-        self.assertEqual(255, done.returncode)
-        self.assertEqual('', done.stdout)
-        (message,) = done.stderr.splitlines()
-        self.assertIn('this one has no Heat', message)
+    def features(self, *args):
+        """Return the rows of the table of features, by name."""
+        done = command(*args, '-f', 'json')
+        assert done.returncode == 0, done.stderr
+        return {row['name']: row for row in json.loads(done.stdout)}
 
-    def test_a_heat_that_is_too_old_is_told_in_one_line(self):
-        done = run('-W', 'ignore', '-c', OLD_HEAT)
-        self.assertEqual(255, done.returncode)
-        (message,) = done.stderr.splitlines()
-        self.assertIn('needs Heat 24 (2025.1) or later', message)
+    def test_a_heat_that_is_missing_or_too_old_is_told_in_one_line(self):
+        for given, said in (
+            ((WITHOUT_HEAT, 'upgrade', 'check'), 'this one has no Heat'),
+            ((OLD_HEAT,), 'needs Heat 24 (2025.1) or later'),
+        ):
+            done = run('-W', 'ignore', '-c', *given)
+            assert (done.returncode, done.stdout) == (255, '')
+            (message,) = done.stderr.splitlines()
+            assert said in message
 
     def test_who_reads_it_may_stop_early(self):
-        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
+        self.heat_conf.write_text(NO_PLUGINS)
         reader, writer = os.pipe()
         os.close(reader)
         with open(writer, 'w') as stdout:
@@ -121,46 +123,39 @@ class CommandTest(testtools.TestCase):
                 stderr=subprocess.PIPE,
                 check=False,
             )
-        self.assertEqual((255, b''), (done.returncode, done.stderr))
+        assert (done.returncode, done.stderr) == (255, b'')
 
     def test_a_heat_conf_that_cannot_be_read_is_named(self):
         done = command('--config-file', self.heat_conf, 'upgrade', 'check')
-        self.assertEqual(255, done.returncode)
-        self.assertIn(str(self.heat_conf), done.stderr)
+        assert done.returncode == 255
+        assert str(self.heat_conf) in done.stderr
 
     def test_an_empty_heat_conf_is_told_of_in_a_table_that_says_failure(self):
-        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
+        self.heat_conf.write_text(NO_PLUGINS)
         # An option may stand after the subcommand, too.
         named = f'--config-file={self.heat_conf}'
         done = command('upgrade', 'check', named)
-        self.assertEqual(2, done.returncode, done.stderr)
-        self.assertEqual('', done.stderr)
-        self.assertIn('| Check: Resource types', done.stdout)
-        self.assertIn('| Result: Failure', done.stdout)
-        self.assertEqual(2, done.stdout.count('| Details: Skipped'))
+        assert done.returncode == 2, done.stderr
+        assert done.stderr == ''
+        assert '| Check: Resource types' in done.stdout
+        assert '| Result: Failure' in done.stdout
+        assert done.stdout.count('| Details: Skipped') == 2
 
     def test_options_of_the_command_may_stand_anywhere(self):
-        kept = '[DEFAULT]\nplugin_dirs =\n'
-        self.heat_conf.write_text(kept)
+        self.heat_conf.write_text(NO_PLUGINS)
         off = self.heat_conf.with_name('off.conf')
-        off.write_text(f'{kept}[heat_plugins]\nrescue_interval = 0\n')
-        done = command(
+        off.write_text(f'{NO_PLUGINS}[heat_plugins]\nrescue_interval = 0\n')
+        rows = self.features(
             *(f'--config-file={self.heat_conf}', 'feature', '--os-cloud'),
             # A subcommand's name.
-            *('upgrade', 'list', '--config-file', off, '-f', 'json'),
+            *('upgrade', 'list', '--config-file', off),
         )
-        self.assertEqual(0, done.returncode, done.stderr)
-        rows = {row['name']: row for row in json.loads(done.stdout)}
-        self.assertIn('cloud upgrade', rows['Plans']['reason'].lower())
+        assert 'cloud upgrade' in rows['Plans']['reason'].lower()
         # The last file counts.
-        self.assertIn('No engine keeps', rows['Schedules']['reason'])
+        assert 'No engine keeps' in rows['Schedules']['reason']
 
     def test_why_a_cloud_gives_no_token_is_told_by_the_features_too(self):
-        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
-        done = command(
-            *('--config-file', self.heat_conf),
-            *('--os-cloud', 'nosuch', 'feature', 'list', '-f', 'json'),
-        )
-        self.assertEqual(0, done.returncode, done.stderr)
-        rows = {row['name']: row for row in json.loads(done.stdout)}
-        self.assertIn('nosuch', rows['Plans']['reason'])
+        self.heat_conf.write_text(NO_PLUGINS)
+        given = ('--config-file', self.heat_conf, '--os-cloud', 'nosuch')
+        rows = self.features(*given, 'feature', 'list')
+        assert 'nosuch' in rows['Plans']['reason']

@@ -57,9 +57,8 @@ class MistralCalls(bases.Eventful, resource.Resource):
     ) -> tuple[bool, str | None]:
         """Say it as Heat does, but why it is not as everything here."""
         available, reason = super().is_service_available(context)
-        if not available:
-            reason = wording.no_service(mistral_api.SERVICE_TYPE)
-        return available, reason
+        absent = wording.no_service(mistral_api.SERVICE_TYPE)
+        return available, reason if available else absent
 
     @classmethod
     def resource_to_template(
@@ -78,18 +77,21 @@ class MistralCalls(bases.Eventful, resource.Resource):
         }
         kind: Any = type(cls)
         shown = kind(cls.__name__, (cls,), {'properties_schema': schema})
-        template: dict[str, Any] = super(
-            MistralCalls, shown
-        ).resource_to_template(resource_type, template_type)
-        return template
+        return dict(
+            super(MistralCalls, shown).resource_to_template(
+                resource_type, template_type
+            )
+        )
 
     def needs_replace_failed(self) -> bool:
         return False
 
     def _needs_update(self, *args: object, **kwargs: object) -> bool:
         self._state_before = self.state
-        needed = super()._needs_update(*args, **kwargs)
-        return bool(needed) or self.status == self.FAILED
+        return bool(
+            super()._needs_update(*args, **kwargs)
+            or self.status == self.FAILED
+        )
 
     def retry_budget(self) -> calling.RetryBudget:
         """Return how long an action retries while Mistral fails."""
@@ -97,6 +99,8 @@ class MistralCalls(bases.Eventful, resource.Resource):
 
     def handle_create(self) -> Any:
         return self.retry_budget()
+
+    handle_check = handle_delete = handle_create
 
     def handle_update(
         self,
@@ -106,12 +110,6 @@ class MistralCalls(bases.Eventful, resource.Resource):
     ) -> Any:
         after = json_snippet.properties(self.properties_schema, self.context)
         return self.retry_budget(), after
-
-    def handle_check(self) -> Any:
-        return self.retry_budget()
-
-    def handle_delete(self) -> Any:
-        return self.retry_budget()
 
     def ask(
         self,
@@ -287,8 +285,9 @@ class MistralObject(MistralCalls):
         if self.resource_id is None:
             return None
         try:
-            row = self.row(calling.RetryBudget(0), self.resource_id)
+            return self.attribute(
+                name, self.row(calling.RetryBudget(0), self.resource_id)
+            )
         except errors.ServiceError as exc:
             LOG.warning('%s: %s', self, exc)
             return None
-        return self.attribute(name, row)

@@ -143,11 +143,14 @@ def _widened(
 def _task_schema() -> dict[str, heat_types.Schema]:
     """Return the schema of a task: Heat's, and more."""
     heats = _HEATS.properties_schema[_HEATS.TASKS].schema[0].schema
-    known = _widened(heats)
-    # Heat holds the name of the workflow to be called against Mistral's
-    # list, and so knows no arguments after it.
-    known['workflow'] = _with(heats['workflow'], constraints=[])
-    return {**known, **_POLICIES, **_TASK_ONLY}
+    return {
+        **_widened(heats),
+        # Heat holds the name of the workflow to be called against Mistral's
+        # list, and so knows no arguments after it.
+        'workflow': _with(heats['workflow'], constraints=[]),
+        **_POLICIES,
+        **_TASK_ONLY,
+    }
 
 
 PROPERTIES = {

@@ -18,6 +18,13 @@ Code = upgradecheck.Code
 URL = 'http://swift.example.com/v1'
 
 
+def answering(*answers, url=URL):
+    """Return a mock that answers in turn, and the session to it."""
+    service = web_service.Service()
+    service.answer = mock.Mock(side_effect=answers)
+    return service.answer, web_service.session(service, url)
+
+
 class SignedURLTest(testtools.TestCase):
     """How heat-api-cfn asks Keystone about the URLs that Heat signs."""
 
@@ -60,10 +67,9 @@ class SignedURLTest(testtools.TestCase):
             ('POLL_SERVER_HEAT', Code.FAILURE),
         ):
             found = self.by(out, 'TEMP_URL_POLL')
-            self.assertEqual(code, found.code)
-            self.assertEqual(
-                code is Code.FAILURE,
-                'set stack_user_domain_name in' in found.details,
+            assert found.code == code
+            assert ('set stack_user_domain_name in' in found.details) == (
+                code is Code.FAILURE
             )
 
     def test_the_services_that_they_stand_on_must_answer(self):
@@ -75,12 +81,10 @@ class SignedURLTest(testtools.TestCase):
             (away, URL, Code.FAILURE, 'not answer from here (ConnectFailure)'),
             ((), None, Code.FAILURE, wording.no_service('object-store')),
         ):
-            service = web_service.Service()
-            service.answer = mock.Mock(side_effect=[answer])
-            session = web_service.session(service, url)
+            _, session = answering(answer, url=url)
             found = self.by('POLL_TEMP_URL', 'TEMP_URL_POLL', session)
-            self.assertEqual(code, found.code)
-            self.assertIn(said, found.details)
+            assert found.code == code
+            assert said in found.details
 
     def test_without_options_for_it_what_needs_it_fails(self):
         for out, back, code in (
@@ -89,8 +93,8 @@ class SignedURLTest(testtools.TestCase):
             ('POLL_SERVER_HEAT', 'HEAT_SIGNAL', Code.WARNING),
         ):
             found = self.by(out, back)
-            self.assertEqual(code, found.code)
-            self.assertIn('in [ec2authtoken] of its heat.conf', found.details)
+            assert found.code == code
+            assert 'in [ec2authtoken] of its heat.conf' in found.details
         name, value = (
             ('auth_type', 'v3password')
             if 'auth_type' in cfg.CONF.ec2authtoken
@@ -98,7 +102,7 @@ class SignedURLTest(testtools.TestCase):
         )
         self.configure(name, value, 'ec2authtoken')
         found = self.by('POLL_SERVER_CFN', 'CFN_SIGNAL')
-        self.assertEqual(Code.SUCCESS, found.code)
+        assert found.code == Code.SUCCESS
 
     def test_a_keystone_may_refuse_a_heat_that_cannot_log_in(self):
         self.have_heat_24()
@@ -109,25 +113,17 @@ class SignedURLTest(testtools.TestCase):
             (400, 'POLL_SERVER_CFN', Code.SUCCESS),
         ):
             for url in ('http://keystone.example.com/', asked[:-10]):
-                service = web_service.Service()
-                service.answer = mock.Mock(return_value=(status,))
-                session = web_service.session(service, url)
+                answer, session = answering(*[(status,)] * 3, url=url)
                 found = self.by(out, 'TEMP_URL_POLL', session)
-                self.assertEqual(code, found.code)
-                self.assertEqual(
-                    status == 401, 'upgrade Heat' in found.details
-                )
-                (request,), _ = service.answer.call_args_list[0]
-                self.assertEqual((asked, '{}'), (request.url, request.body))
-                self.assertNotIn('X-Auth-Token', request.headers)
+                assert found.code == code
+                assert ('upgrade Heat' in found.details) == (status == 401)
+                (request,), _ = answer.call_args_list[0]
+                assert (request.url, request.body) == (asked, '{}')
+                assert 'X-Auth-Token' not in request.headers
 
     def test_a_keystone_that_does_not_answer_leaves_that_open(self):
         self.have_heat_24()
-        service = web_service.Service()
-        service.answer = mock.Mock(
-            side_effect=[requests.ConnectionError(), (300,), (300,)]
-        )
-        session = web_service.session(service, URL)
+        _, session = answering(requests.ConnectionError(), (300,), (300,))
         found = self.by('POLL_SERVER_CFN', 'TEMP_URL_POLL', session)
-        self.assertEqual(Code.SUCCESS, found.code)
-        self.assertIn('Not checked: whether Keystone', found.details)
+        assert found.code == Code.SUCCESS
+        assert 'Not checked: whether Keystone' in found.details

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is told to serve our resource types, on which Python."""
+"""What is told of heat-engine: its types, Python, secret and policy."""
 
 import contextlib
+import dataclasses
+import pathlib
+import re
 import sys
+import tempfile
+import textwrap
 from unittest import mock
 
+from heat.common import policy
 from heat.engine import clients
 from heat.engine import environment
 from heat.engine import resources
 from heat.engine import support
 from heat.engine import sync_point
 from oslo_config import cfg
+from oslo_config import fixture as config_fixture
 from oslo_upgradecheck import upgradecheck
 import testtools
 
@@ -20,31 +27,43 @@ from heat_plugins.checks import engine
 
 Code = upgradecheck.Code
 
-
-class Ours:
-    """Stands for a class of ours."""
-
-    support_status = support.SupportStatus()
+PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/install.rst'
 
 
-class Theirs:
-    """Stands for a class of another plugin."""
+def kind(name):
+    """Return a class that stands for one that serves a resource type."""
+    return type(name, (), {'support_status': support.SupportStatus()})
 
-    support_status = support.SupportStatus()
+
+Ours, Theirs = kind('Ours'), kind('Theirs')
 
 
 class WebhooksTest(testtools.TestCase):
     def test_an_entry_that_permits_nothing_is_named(self):
-        self.addCleanup(cfg.CONF.clear_override, 'notify_hosts', config.GROUP)
+        conf = self.useFixture(config_fixture.Config(cfg.CONF))
         for entries, code, said in (
             ([], Code.SUCCESS, 'no invalid entry'),
             (['a.example.com'], Code.SUCCESS, 'no invalid entry'),
             (['a.org', 'b.org/path'], Code.WARNING, 'nothing: b.org/path.'),
         ):
-            cfg.CONF.set_override('notify_hosts', entries, config.GROUP)
+            conf.config(group=config.GROUP, notify_hosts=entries)
             found = engine.webhooks_permitted()
-            self.assertEqual(code, found.code)
-            self.assertIn(said, found.details)
+            assert found.code == code
+            assert said in found.details
+
+    def test_heats_published_key_is_a_failure_unless_ours_is_set(self):
+        conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
+        cfg.CONF.clear_override('auth_encryption_key')
+        for secret, code, said in (
+            (None, Code.FAILURE, 'public'),
+            ('x' * 32, Code.SUCCESS, 'temp_url_secret'),
+            ('x' * 15, Code.WARNING, 'secret has only 15 characters'),
+        ):
+            conf.config(group=config.GROUP, temp_url_secret=secret)
+            found = engine.secret()
+            assert found.code == code
+            assert said in found.details
 
 
 class ResourceTypesTest(testtools.TestCase):
@@ -56,21 +75,18 @@ class ResourceTypesTest(testtools.TestCase):
         self.patch(registry, 'examine', lambda conf: self.offer)
         self.environment = environment.Environment({}, user_env=False)
         self.patch(resources, 'global_env', lambda: self.environment)
-        self.serve('OS::Test::A', Ours)
-        self.serve('OS::Test::B', Ours)
+        self.environment.register_class('OS::Test::A', Ours)
+        self.environment.register_class('OS::Test::B', Ours)
         clients.initialise()
-
-    def serve(self, name, cls):
-        self.environment.register_class(name, cls)
 
     def assert_told(self, code, *texts):
         found = engine.resource_types()
         for text in texts:
-            self.assertIn(text, found.details)
-        self.assertEqual(code, found.code)
+            assert text in found.details
+        assert found.code == code
 
     def test_a_class_of_another_plugin_or_a_template_is_named(self):
-        self.serve('OS::Test::B', Theirs)
+        self.environment.register_class('OS::Test::B', Theirs)
         self.assert_told(
             Code.FAILURE, f'OS::Test::B: served by {__name__}', 'plugin_dirs'
         )
@@ -79,43 +95,22 @@ class ResourceTypesTest(testtools.TestCase):
 
     def test_none_of_ours_has_one_remedy(self):
         self.environment = environment.Environment({}, user_env=False)
-        self.serve('OS::Test::A', Theirs)
+        self.environment.register_class('OS::Test::A', Theirs)
         self.assert_told(Code.FAILURE, 'python -m heat_plugins')
 
     def test_a_type_that_cannot_load_is_a_failure_with_its_reason(self):
         reason = registry.LoadError('it lacks a library')
-        self.offer = registry.LoadedTypes(
-            classes=self.offer.classes,
-            left_out={('OS::Test::C', 'OS::Test::D'): reason},
-        )
-        self.assert_told(
-            Code.FAILURE,
-            'OS::Test::C, OS::Test::D: left to Heat, because it lacks a '
-            'library.',
-        )
+        left_out = {('OS::Test::C', 'OS::Test::D'): reason}
+        self.offer = dataclasses.replace(self.offer, left_out=left_out)
+        said = 'OS::Test::C, OS::Test::D: left to Heat, because it lacks a '
+        self.assert_told(Code.FAILURE, f'{said}library.')
 
     def test_another_plugin_that_breaks_heat_engine_is_told(self):
-        def broken():
-            raise ImportError('no module named colour')
-
+        broken = mock.Mock(side_effect=ImportError('no module named colour'))
         self.patch(resources, 'global_env', broken)
         self.assert_told(
             Code.FAILURE, 'cannot start', 'ImportError: no module named colour'
         )
-
-    def test_heats_published_key_is_a_failure_unless_ours_is_set(self):
-        self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
-        cfg.CONF.clear_override('auth_encryption_key')
-        self.assertEqual(Code.FAILURE, engine.secret().code)
-        cfg.CONF.set_override('temp_url_secret', 'x' * 32, 'heat_plugins')
-        self.addCleanup(
-            cfg.CONF.clear_override, 'temp_url_secret', 'heat_plugins'
-        )
-        self.assertEqual(Code.SUCCESS, engine.secret().code)
-        cfg.CONF.set_override('temp_url_secret', 'x' * 15, 'heat_plugins')
-        found = engine.secret()
-        self.assertEqual(Code.WARNING, found.code)
-        self.assertIn('temp_url_secret has only 15 characters', found.details)
 
     def test_a_client_that_is_not_installed_is_told(self):
         self.patch(engine, 'CLIENTS', (*engine.CLIENTS, 'no_such_client'))
@@ -142,7 +137,54 @@ class PythonTest(testtools.TestCase):
                     )
                     del sync_point._str_unpack_tuple
                 found = engine.python()
-            self.assertEqual(code, found.code)
-            self.assertIn(said or 'Python', found.details)
+            assert found.code == code
+            assert (said or 'Python') in found.details
             is_told = said is not None and is_native
-            self.assertEqual(is_told, 'gh-106905' in found.details)
+            assert ('gh-106905' in found.details) == is_told
+
+
+class PolicyTest(testtools.TestCase):
+    def check(self, text='{}', *, new_defaults=True):
+        cfg.CONF([], project='heat', default_config_files=[])
+        self.addCleanup(cfg.CONF.reset)
+        policy.Enforcer()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, 'policy.yaml')
+            path.write_text(text)
+            for name, value in {
+                'policy_file': str(path),
+                'enforce_new_defaults': new_defaults,
+            }.items():
+                cfg.CONF.set_override(name, value, 'oslo_policy')
+                self.addCleanup(cfg.CONF.clear_override, name, 'oslo_policy')
+            return engine.policy()
+
+    def test_a_reader_starts_nothing_by_heat_s_defaults(self):
+        found = self.check()
+        assert found.code == Code.SUCCESS, found.details
+        assert 'asks the policy stacks:update' in found.details
+        assert 'accept results: software_configs:show' in found.details
+
+    def test_the_lines_of_the_page_leave_strangers_nothing_to_read(self):
+        (lines,) = re.findall(
+            r'\.\. code-block:: yaml\n\n((?: +"\w+:\w+".*\n)+)',
+            PAGE.read_text(),
+        )
+        found = self.check(textwrap.dedent(lines))
+        assert 'accept results' not in found.details
+
+    def test_the_rules_of_former_years_are_too_wide(self):
+        found = self.check(new_defaults=False)
+        assert found.code == Code.WARNING
+        for name in (
+            'stacks:update',
+            'software_configs:create',
+            'software_deployments:create',
+            'enforce_new_defaults = true',
+        ):
+            assert name in found.details
+
+    def test_a_rule_of_the_operator_s_own_is_named(self):
+        found = self.check('"stacks:update": "role:reader"')
+        assert found.code == Code.WARNING
+        assert 'role reader: stacks:update. So' in found.details

@@ -18,8 +18,6 @@ Code = upgradecheck.Code
 
 
 class FormerRunsTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def deployment(self, group, project='p1', **values):
         """Store a deployment of a config of that group."""
         config_id = str(uuid.uuid4())
@@ -50,8 +48,9 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
     def test_without_any_all_is_well(self):
         self.deployment('script', action='UPDATE')
         self.deployment('script', status='COMPLETE')
-        self.assertEqual(
-            (Code.SUCCESS, 'A former release has left no run.'), self.check()
+        assert self.check() == (
+            Code.SUCCESS,
+            'A former release has left no run.',
         )
 
     def test_a_run_of_this_release_is_none(self):
@@ -61,9 +60,9 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
         after, made = store_contract.begun(kept, 0)
         run_rows.RunRows().step(kept, after, 'begin', given=made)
         found = run_tables.read(self.heat.context, has_tables=True)
-        self.assertEqual(({}, {}), (found.running, found.registered))
+        assert (found.running, found.registered) == ({}, {})
         found = run_tables.read(self.heat.context, has_tables=False)
-        self.assertEqual({store_contract.PROJECT: 1}, found.running)
+        assert found.running == {store_contract.PROJECT: 1}
 
     def test_runs_in_progress_are_waited_for_and_records_named(self):
         self.deployment('script')
@@ -71,10 +70,10 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
         for group in (*run_tables.REGISTERED, 'heat-plugins-notices'):
             self.deployment(group)
         code, said = self.check()
-        self.assertEqual(Code.WARNING, code)
-        self.assertIn('on 2 servers of projects p1, p2. Let them end', said)
-        self.assertIn('containers heat-plugins-operations', said)
-        self.assertIn('delete them: p1.', said)
+        assert code == Code.WARNING
+        assert 'on 2 servers of projects p1, p2. Let them end' in said
+        assert 'containers heat-plugins-operations' in said
+        assert 'delete them: p1.' in said
 
     def test_a_database_that_is_away_quotes_nothing(self):
         def fail(engine):
@@ -82,6 +81,6 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
 
         self.patch(run_tables, 'is_ready', fail)
         code, said = self.check()
-        self.assertEqual(Code.WARNING, code)
-        self.assertIn('ValueError', said)
-        self.assertNotIn('hunter2', said)
+        assert code == Code.WARNING
+        assert 'ValueError' in said
+        assert 'hunter2' not in said

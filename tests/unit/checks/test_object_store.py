@@ -19,25 +19,7 @@ from tests.unit import fake_swift
 
 Code = upgradecheck.Code
 
-
-class Clocked:
-    """A transport to a store whose clock is wrong."""
-
-    def __init__(self, transport, ahead):
-        self._transport = transport
-        self._ahead = ahead
-        self.storage_url = transport.storage_url
-        self.project_id = transport.project_id
-
-    def send(self, request):
-        answer = self._transport.send(request)
-        date = email.utils.formatdate(time.time() + self._ahead, usegmt=True)
-        return wire.Response(
-            status=answer.status,
-            headers={**answer.headers, 'date': date},
-            body=answer.body,
-            truncated=answer.truncated,
-        )
+OF_THE_ACCOUNT = ('rgw swift account in url = true', 'AUTH_%(project_id)s')
 
 
 class TempURLsTest(testtools.TestCase):
@@ -49,63 +31,67 @@ class TempURLsTest(testtools.TestCase):
         self.conf.config(group='heat_plugins', temp_url_secret='s' * 32)
         self.cluster = fake_swift.Cluster()
 
-    def found(self, way):
+    def found(self, transport):
         """Return the result of the check of a store that one reaches so."""
-        self.patch(object_store, 'connect', lambda session: way)
+        self.patch(object_store, 'connect', lambda session: transport)
         return object_store.check('a session')
 
+    def sending(self, transport, change):
+        """Return a transport with the answers of a function."""
+        send = transport.send
+        self.patch(transport, 'send', lambda request: change(send, request))
+        return transport
+
     def check(self, code, ahead=0):
-        """Run the check; return what it says."""
-        way = Clocked(self.cluster.transport(), ahead)
-        found = self.found(way)
-        self.assertEqual((code, found.details), (found.code, found.details))
+        """Run the check; return what it says, which leaves nothing."""
+
+        def clocked(send, request):
+            answer = send(request)
+            now = email.utils.formatdate(time.time() + ahead, usegmt=True)
+            headers = {**answer.headers, 'date': now}
+            return dataclasses.replace(answer, headers=headers)
+
+        found = self.found(self.sending(self.cluster.transport(), clocked))
+        assert (found.code, found.details) == (code, found.details)
+        assert self.cluster.containers == {} or code is Code.FAILURE
         return found.details
 
     def test_a_cloud_may_have_none_on_purpose(self):
-        class Without:
-            def storage_url(self):
-                raise errors.NoObjectStore('There is none')
-
-        found = self.found(Without())
-        self.assertEqual(Code.SUCCESS, found.code)
-        self.assertIn('Not here: This region has no object', found.details)
-
-    def assert_nothing_left(self):
-        self.assertEqual({}, self.cluster.containers)
+        without = mock.Mock()
+        without.storage_url.side_effect = errors.NoObjectStore('There is none')
+        found = self.found(without)
+        assert found.code == Code.SUCCESS
+        assert 'Not here: This region has no object' in found.details
 
     def test_a_url_is_made_and_used_and_nothing_is_left(self):
         said = self.check(Code.SUCCESS)
-        self.assertIn('signed with sha256 and the key of the container', said)
-        self.assertIn('/v1/AUTH_project-1', said)
-        self.assertNotIn('temp_url_sig', said)
-        self.assert_nothing_left()
+        assert 'signed with sha256 and the key of the container' in said
+        assert '/v1/AUTH_project-1' in said
+        assert 'temp_url_sig' not in said
+        assert self.cluster.containers == {}
 
     def test_on_ceph_the_key_of_the_account_serves(self):
         self.cluster = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
         said = self.check(Code.WARNING)
-        self.assertIn('X-Copy-From', said)
-        self.assertIn('Let a proxy in front of it refuse', said)
+        assert 'X-Copy-From' in said
+        assert 'Let a proxy in front of it refuse' in said
         self.cluster.copies = False
         said = self.check(Code.SUCCESS)
-        self.assertIn('signed with sha1 and the key of the account', said)
-        self.assert_nothing_left()
-
-    def test_a_storage_url_without_an_account_is_a_warning(self):
+        assert 'signed with sha1 and the key of the account' in said
+        # Without the account in the URL, too, with a warning.
         self.cluster = fake_swift.ceph()
         said = self.check(Code.WARNING)
-        self.assertIn('/swift/v1 names no account', said)
-        self.assertIn('rgw swift account in url = true', said)
-        self.assertIn('AUTH_%(project_id)s', said)
-        self.assertIn('signed with sha1 and the key of the account', said)
+        for part in ('/swift/v1 names no account', *OF_THE_ACCOUNT):
+            assert part in said
+        assert 'signed with sha1 and the key of the account' in said
 
     def test_on_ceph_with_implicit_tenants_the_url_needs_the_account(self):
         self.cluster = fake_swift.ceph(implicit_tenants=True)
         said = self.check(Code.FAILURE)
-        self.assertIn('accepts no TempURL', said)
-        self.assertIn('rgw swift account in url = true', said)
-        self.assertIn('AUTH_%(project_id)s', said)
-        self.assertNotIn('middleware', said)
-        self.assert_nothing_left()
+        for part in ('accepts no TempURL', *OF_THE_ACCOUNT):
+            assert part in said
+        assert 'middleware' not in said
+        assert self.cluster.containers == {}
         self.cluster = fake_swift.ceph(
             fake_swift.CEPH_ACCOUNT, implicit_tenants=True
         )
@@ -124,57 +110,50 @@ class TempURLsTest(testtools.TestCase):
         ):
             if margin is not None:
                 self.conf.config(group='heat_plugins', temp_url_margin=margin)
-            self.assertIn(part, self.check(code, ahead))
+            assert part in self.check(code, ahead)
 
     def test_urls_work_whatever_the_clock_of_this_host_is(self):
         for ahead in (3000, -3000):
             self.cluster.clock = lambda ahead=ahead: time.time() + ahead
             said = self.check(Code.WARNING, ahead)
-            self.assertIn('A TempURL works', said)
+            assert 'A TempURL works' in said
 
-    def test_a_store_without_temp_urls_is_a_failure_with_the_place_to_look(
-        self,
-    ):
+    def test_a_store_without_temp_urls_fails_with_the_place_to_look(self):
         self.cluster = fake_swift.Cluster(info={'swift': {}})
         said = self.check(Code.FAILURE)
-        self.assertIn('no TempURLs', said)
-        self.assertIn('transports', said)
-        self.assert_nothing_left()
+        assert 'no TempURLs' in said
+        assert 'transports' in said
+        assert self.cluster.containers == {}
 
     def test_what_becomes_of_an_object_is_looked_at(self):
-        for broken, code, said in (
-            ('refused', Code.FAILURE, 'answered 401 to a PUT'),
-            ('changed', Code.FAILURE, 'reads back changed'),
-            ('unlisted', Code.WARNING, 'lags behind its objects'),
-        ):
-            way = self.cluster.transport()
-            with mock.patch.object(way, 'send', self.breaking(way, broken)):
-                found = self.found(way)
-            self.assertEqual(code, found.code)
-            self.assertIn(said, found.details)
+        def refused(send, request):
+            return wire.Response(status=401)
 
-    def breaking(self, way, broken):
-        """Return what sends, and does so to a PUT to a TempURL."""
-        send = way.send
+        def changed(send, request):
+            return send(dataclasses.replace(request, body=b''))
 
-        def sent(request):
-            if request.method == 'PUT' and not request.authenticated:
-                if broken == 'refused':
-                    return wire.Response(
-                        status=401, headers={}, body=b'', truncated=False
-                    )
-                if broken == 'changed':
-                    request = dataclasses.replace(request, body=b'')
-                else:
-                    path = request.url.partition('?')[0].split('/', 6)
-                    self.cluster.lagging.add(tuple(path[-2:]))
+        def unlisted(send, request):
+            path = request.url.partition('?')[0].split('/', 6)
+            self.cluster.lagging.add(tuple(path[-2:]))
             return send(request)
 
-        return sent
+        for broken, code, said in (
+            (refused, Code.FAILURE, 'answered 401 to a PUT'),
+            (changed, Code.FAILURE, 'reads back changed'),
+            (unlisted, Code.WARNING, 'lags behind its objects'),
+        ):
+
+            def sent(send, request, broken=broken):
+                signed = request.method == 'PUT' and not request.authenticated
+                return broken(send, request) if signed else send(request)
+
+            found = self.found(self.sending(self.cluster.transport(), sent))
+            assert found.code == code
+            assert said in found.details
 
     def test_a_store_that_is_away_or_refuses_the_user_is_a_failure(self):
         self.cluster.denied.add('project-1')
-        self.assertIn('operator role', self.check(Code.FAILURE))
+        assert 'operator role' in self.check(Code.FAILURE)
         self.cluster.denied.clear()
         self.cluster.fail(times=100)
-        self.assertIn('answered 503', self.check(Code.FAILURE))
+        assert 'answered 503' in self.check(Code.FAILURE)

@@ -21,26 +21,13 @@ Code = upgradecheck.Code
 TEMPLATE = {
     'heat_template_version': '2021-04-16',
     'resources': {
-        f'value{number}': {
-            'type': 'OS::Heat::Value',
-            'properties': {'value': 1},
-        }
-        for number in range(4)
-    },
-}
-
-GROUPS = {
-    'heat_template_version': '2021-04-16',
-    'resources': {
         name: {'type': 'OS::Heat::Value', 'properties': {'value': 1}}
-        for name in ('one', 'two')
+        for name in ('one', 'two', 'three', 'four')
     },
 }
 
 
 class ThreadsTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def setUp(self):
         super().setUp()
         self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
@@ -50,14 +37,13 @@ class ThreadsTest(heat_fixture.HeatTestCase):
     def engines(self, count):
         """Let so many workers have reported."""
         for _ in range(count):
-            engine_id = str(uuid.uuid4())
+            same = dict.fromkeys(('host', 'hostname'), 'host')
             service_objects.Service.create(
                 self.context,
                 {
-                    'host': 'host',
-                    'hostname': 'host',
+                    **same,
                     'binary': 'heat-engine',
-                    'engine_id': engine_id,
+                    'engine_id': str(uuid.uuid4()),
                     'topic': 'engine',
                     'report_interval': 60,
                 },
@@ -68,27 +54,18 @@ class ThreadsTest(heat_fixture.HeatTestCase):
         stack = self.heat.create(TEMPLATE, name=f's-{uuid.uuid4()}')
         db_api.stack_update(self.context, stack.id, {'status': stack_status})
         for resource in list(stack.values())[:count]:
-            db_api.resource_update(
-                self.context,
-                resource.id,
-                {'status': 'IN_PROGRESS'},
-                resource._atomic_key,
-            )
+            self.heat.change(resource.id, status='IN_PROGRESS')
         return stack
 
     def assert_reported(self, code, text):
         result = engine.threads()
-        self.assertIn(text, result.details)
-        self.assertEqual(code, result.code)
+        assert text in result.details
+        assert result.code == code
 
     def test_all_hosts_threads_are_counted(self):
         self.engines(3)
         self.busy(1)
-        for text in (
-            'Resources in progress: 1; ',
-            'has 6 threads',
-            'on all hosts: 6',
-        ):
+        for text in ('in progress: 1; ', 'has 6 threads', 'all hosts: 6'):
             self.assert_reported(Code.SUCCESS, text)
 
     def test_the_more_are_in_use_the_worse(self):
@@ -102,28 +79,25 @@ class ThreadsTest(heat_fixture.HeatTestCase):
             self.assert_reported(code, text)
             db_api.stack_update(self.context, stack.id, {'status': 'FAILED'})
 
-    def test_no_engine_that_reports_is_a_warning(self):
-        self.assert_reported(Code.WARNING, 'No heat-engine runs')
-
     def test_workers_that_nobody_configured_are_as_many_as_heat_forks(self):
+        self.assert_reported(Code.WARNING, 'No heat-engine runs')
         self.conf.config(num_engine_workers=None)
-        self.patch(engine.processutils, 'get_worker_count', lambda: 7)
-        self.assert_reported(Code.WARNING, 'has 14 threads')
-        self.patch(engine.processutils, 'get_worker_count', lambda: 2)
-        self.assert_reported(Code.WARNING, 'has 8 threads')
+        for count, said in ((7, 'has 14 threads'), (2, 'has 8 threads')):
+            self.patch(
+                engine.processutils, 'get_worker_count', lambda n=count: n
+            )
+            self.assert_reported(Code.WARNING, said)
 
 
 class SingleGroupsTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def sentences(self):
         result = engine.single_groups()
-        self.assertEqual(upgradecheck.Code.SUCCESS, result.code)
+        assert result.code == upgradecheck.Code.SUCCESS
         return result.details
 
     def grouped(self, name):
         """Create a stack with two groups, as the database has them."""
-        stack = self.heat.create(GROUPS, name=name)
+        stack = self.heat.create(TEMPLATE, name=name)
         for each in stack.values():
             self.heat.change(
                 each.id, physical_resource_id=signal_names.new_group_id()
@@ -131,35 +105,33 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
         return stack
 
     def test_stacks_are_named_once_with_their_project_and_the_remedy(self):
-        self.heat.create(GROUPS, name='other')
-        self.assertIn('No stack has a group', self.sentences())
+        self.heat.create(TEMPLATE, name='other')
+        assert 'No stack has a group' in self.sentences()
         for name in ('web', 'shop'):
             self.grouped(name)
         self.heat.delete(self.grouped('gone'))
         sentences = self.sentences()
-        self.assertIn('2 stacks have groups', sentences)
-        self.assertIn(f'Project {heat_fixture.PROJECT}: shop, web.', sentences)
-        self.assertIn('software deployment group nest', sentences)
+        assert '2 stacks have groups' in sentences
+        assert f'Project {heat_fixture.PROJECT}: shop, web.' in sentences
+        assert 'software deployment group nest' in sentences
         with mock.patch.object(engine, 'READ', 1):
             sentences = self.sentences()
-        self.assertIn('More than 1 stacks', sentences)
-        self.assertNotIn('web', sentences)
+        assert 'More than 1 stacks' in sentences
+        assert 'web' not in sentences
 
     def test_a_database_that_fails_is_a_warning(self):
         with mock.patch.object(
             resources, 'with_groups', side_effect=ValueError
         ):
             result = engine.single_groups()
-        self.assertEqual(upgradecheck.Code.WARNING, result.code)
-        self.assertIn('ValueError', result.details)
+        assert result.code == upgradecheck.Code.WARNING
+        assert 'ValueError' in result.details
 
 
 class WaitingTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def stack(self, name, *, row='IN_PROGRESS', resource='IN_PROGRESS'):
         """Create a stack with a deployment, as the database has it."""
-        stack = self.heat.create(GROUPS, name=name)
+        stack = self.heat.create(TEMPLATE, name=name)
         db_api.stack_update(
             self.heat.context, stack.id, {'status': 'IN_PROGRESS'}
         )
@@ -188,7 +160,7 @@ class WaitingTest(heat_fixture.HeatTestCase):
 
     def sentences(self):
         result = engine.waiting()
-        self.assertEqual(upgradecheck.Code.SUCCESS, result.code)
+        assert result.code == upgradecheck.Code.SUCCESS
         return result.details
 
     def test_what_is_complete_or_no_deployment_does_not_wait(self):
@@ -196,7 +168,7 @@ class WaitingTest(heat_fixture.HeatTestCase):
         self.stack('complete', resource='COMPLETE')
         other = self.stack('other')
         self.heat.change(other['one'].id, physical_resource_id='another')
-        self.assertIn('No deployment waits', self.sentences())
+        assert 'No deployment waits' in self.sentences()
 
     def test_stacks_are_named_with_their_project_and_what_comes_of_it(self):
         self.stack('shop')
@@ -205,6 +177,6 @@ class WaitingTest(heat_fixture.HeatTestCase):
             group['one'].id, physical_resource_id=signal_names.new_group_id()
         )
         sentences = self.sentences()
-        self.assertIn('2 stacks have deployments that wait', sentences)
-        self.assertIn(f'Project {heat_fixture.PROJECT}: shop, web.', sentences)
-        self.assertIn('until the next update', sentences)
+        assert '2 stacks have deployments that wait' in sentences
+        assert f'Project {heat_fixture.PROJECT}: shop, web.' in sentences
+        assert 'until the next update' in sentences

@@ -19,13 +19,11 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
 
     def test_heat_finds_it_beside_its_own(self):
         clients = self.heat.context.clients
-        self.assertIsInstance(self.plugin(), heat_swift.SwiftClientPlugin)
-        self.assertIs(
-            heats.SwiftClientPlugin, type(clients.client_plugin('swift'))
-        )
+        assert isinstance(self.plugin(), heat_swift.SwiftClientPlugin)
+        assert type(clients.client_plugin('swift')) is heats.SwiftClientPlugin
         made = clients.client(config.SWIFT_CLIENT)
-        self.assertIsInstance(made, stores.ObjectStore)
-        self.assertIs(made, clients.client(config.SWIFT_CLIENT))
+        assert isinstance(made, stores.ObjectStore)
+        assert clients.client(config.SWIFT_CLIENT) is made
 
     def test_it_keeps_to_what_the_operator_says_of_swift(self):
         for name, value in (
@@ -39,5 +37,5 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
         ) as transport:
             self.plugin().client()
         (cloud,), options = transport.call_args
-        self.assertEqual('internalURL', cloud.interface)
-        self.assertEqual('/etc/ca.pem', options['tls']['verify'])
+        assert cloud.interface == 'internalURL'
+        assert options['tls']['verify'] == '/etc/ca.pem'

@@ -42,98 +42,73 @@ class BaremetalTest(testtools.TestCase):
     def answer(self, status, body=None):
         self.ironic.answers.append((status, body))
 
-    def refuse(self, status, said):
-        fault = {'faultcode': 'Client', 'faultstring': said}
-        self.answer(status, {'error_message': fault})
-
     def test_lists_are_read_to_their_last_page(self):
-        self.answer(
-            200,
-            {
-                'nodes': [{'uuid': 'a', 'provision_state': 'enroll'}],
-                'next': 'http://elsewhere/v1/nodes?fields=uuid&marker=a',
-            },
-        )
+        path = '/v1/nodes?fields=uuid&marker=a'
+        row = {'uuid': 'a', 'provision_state': 'enroll'}
+        page = {'nodes': [row], 'next': f'http://elsewhere{path}'}
+        self.answer(200, page)
         self.answer(200, {'nodes': [{'uuid': 'b'}]})
         found = self.baremetal.states()
-        self.assertEqual(['a', 'b'], [one.uuid for one in found])
-        self.assertEqual('enroll', found[0].state)
-        self.assertEqual(
-            ('GET', f'{URL}/v1/nodes?fields=uuid&marker=a', None),
-            self.ironic.asked[1],
-        )
+        assert [one.uuid for one in found] == ['a', 'b']
+        assert found[0].state == 'enroll'
+        assert self.ironic.asked[1] == ('GET', f'{URL}{path}', None)
 
     def test_a_version_is_asked_for_that_the_address_may_name(self):
         for url in (URL, f'{URL}/v1/'):
             self.answer(200, {'nodes': []})
             self.at(url).nodes()
-            self.assertEqual(
-                f'{URL}/v1/nodes/detail', self.ironic.asked[-1][1]
-            )
-            for header in (
-                'X-OpenStack-Ironic-API-Version',
-                'OpenStack-API-Version',
-            ):
-                self.assertIn('1.81', self.ironic.headers[header])
+            assert self.ironic.asked[-1][1] == f'{URL}/v1/nodes/detail'
+            for header in ('X-OpenStack-Ironic-API', 'OpenStack-API'):
+                assert '1.81' in self.ironic.headers[f'{header}-Version']
 
     def test_each_change_is_one_request(self):
-        for _ in range(6):
-            self.answer(202)
         patch = [{'op': 'add', 'path': '/name', 'value': 'a'}]
-        self.baremetal.create_node({'driver': 'x'})
-        self.baremetal.update_node('id', patch)
-        self.baremetal.update_node('id', patch, reset_interfaces=True)
-        self.baremetal.create_port('id', {'address': 'aa'})
-        self.baremetal.set_state('id', 'manage')
-        self.baremetal.delete_node('id')
-        self.assertEqual(
-            [
-                ('POST', '/v1/nodes', {'driver': 'x'}),
-                ('PATCH', '/v1/nodes/id', patch),
-                ('PATCH', '/v1/nodes/id?reset_interfaces=true', patch),
-                ('POST', '/v1/ports', {'address': 'aa', 'node_uuid': 'id'}),
-                (
-                    'PUT',
-                    '/v1/nodes/id/states/provision',
-                    {'target': 'manage'},
-                ),
-                ('DELETE', '/v1/nodes/id', None),
-            ],
-            [
-                (method, url.removeprefix(URL), body)
-                for method, url, body in self.ironic.asked
-            ],
-        )
+        port = {'address': 'aa', 'node_uuid': 'id'}
+        node = self.baremetal
+        for call, method, path, body in (
+            (lambda: node.create_node({'a': 1}), 'POST', '', {'a': 1}),
+            (lambda: node.update_node('id', patch), 'PATCH', '/id', patch),
+            (
+                lambda: node.update_node('id', patch, reset_interfaces=True),
+                *('PATCH', '/id?reset_interfaces=true', patch),
+            ),
+            (
+                lambda: node.set_state('id', 'manage'),
+                *('PUT', '/id/states/provision', {'target': 'manage'}),
+            ),
+            (lambda: node.delete_node('id'), 'DELETE', '/id', None),
+            (
+                lambda: node.create_port('id', {'address': 'aa'}),
+                *('POST', None, port),
+            ),
+        ):
+            self.answer(202)
+            call()
+            path = '/ports' if path is None else f'/nodes{path}'
+            asked = (method, f'{URL}/v1{path}', body)
+            assert self.ironic.asked[-1] == asked
 
     def test_ports_are_in_lower_case_and_an_inventory_is_as_it_is(self):
         self.answer(200, {'ports': [{'node_uuid': 'id', 'address': 'AA:BB'}]})
-        self.assertEqual({'aa:bb': 'id'}, self.baremetal.ports())
+        assert self.baremetal.ports() == {'aa:bb': 'id'}
         self.answer(200, {'inventory': {}})
-        self.assertEqual({'inventory': {}}, self.baremetal.inventory('id'))
+        assert self.baremetal.inventory('id') == {'inventory': {}}
 
     def test_refusals_have_ironics_own_words(self):
         for status, said, kind in (
             (400, 'Bad driver', errors.Refused),
             (403, 'Not you', errors.Denied),
-            (404, 'No node', errors.NotFound),
             (409, 'Node x is locked by host y', errors.NodeLocked),
             (409, 'A node with name x already exists', errors.Conflict),
-            (429, 'Slowly', errors.Unavailable),
             (503, 'No conductor', errors.Unavailable),
         ):
-            self.refuse(status, said)
-            error = self.assertRaises(kind, self.baremetal.nodes)
-            self.assertIs(kind, type(error))
-            self.assertEqual(
-                f'Ironic answered {status} to GET of nodes: {said}', str(error)
-            )
-
-    def test_other_answers_are_errors_too(self):
-        # Older Ironics give JSON within JSON.
-        fault = json.dumps({'faultstring': 'Bad\n driver'})
-        self.answer(400, {'error_message': fault})
-        error = self.assertRaises(errors.Refused, self.baremetal.nodes)
-        self.assertIn('Bad driver', str(error))
+            told = f'Ironic answered {status} to GET of nodes: {said}'
+            fault = {'faultcode': 'Client', 'faultstring': said}
+            # Older Ironics give JSON within JSON.
+            for message in (fault, json.dumps(fault)):
+                self.answer(status, {'error_message': message})
+                error = self.assertRaises(kind, self.baremetal.nodes)
+                assert (type(error), str(error)) == (kind, told)
         self.answer(200, b'<html>')
         self.assertRaises(errors.ServiceError, self.baremetal.nodes)
 
@@ -149,13 +124,12 @@ class BaremetalTest(testtools.TestCase):
 
             self.patch(adapter.Adapter, 'request', fail)
             error = self.assertRaises(kind, self.baremetal.nodes)
-            self.assertIs(kind, type(error))
+            assert type(error) is kind
 
     def test_no_password_is_logged(self):
         self.answer(201)
+        secret = {'driver_info': {'ipmi_password': 'hunter22'}}
         with self.assertLogs('', logging.DEBUG) as logs:
             logging.getLogger('any').debug('one at least')
-            self.baremetal.create_node(
-                {'driver_info': {'ipmi_password': 'hunter22'}}
-            )
-        self.assertNotIn('hunter22', str(logs.output))
+            self.baremetal.create_node(secret)
+        assert 'hunter22' not in str(logs.output)

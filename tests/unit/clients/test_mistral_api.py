@@ -3,9 +3,12 @@
 
 import logging
 
+from keystoneauth1 import exceptions
+from mistralclient.api import base
 import pytest
 
 from heat_plugins import errors
+from heat_plugins import wording
 from heat_plugins.clients import mistral_api
 from tests.unit import web_service
 
@@ -16,14 +19,11 @@ SECRET = 'swordfish'
 class Mistral(web_service.Service):
     """Answers each request in the same way, and keeps how it was sent."""
 
-    def __init__(self):
-        super().__init__()
-        self.content = b'{"id": "e-1"}'
-        self.status = 201
+    content = b'{"id": "e-1"}'
 
     def answer(self, request):
         self.request = request
-        return self.status, self.content
+        return 201, self.content
 
 
 @pytest.fixture
@@ -31,30 +31,71 @@ def wire():
     return Mistral()
 
 
-@pytest.fixture
-def cloud(wire):
-    return web_service.cloud(wire, URL, verify='/session-ca.pem')
-
-
-def begin(client):
+def begin(wire, **tls):
+    cloud = web_service.cloud(wire, URL, verify='/session-ca.pem')
+    client = mistral_api.connect(cloud, tls)
     body = {'id': 'e-1', 'input': SECRET}
     return mistral_api.ask(client.executions.begin, body)
 
 
-def test_an_execution_has_the_id_that_it_was_given(cloud, wire, caplog):
+def test_an_execution_has_the_id_that_it_was_given(wire, caplog):
     caplog.set_level(logging.DEBUG)
-    assert begin(mistral_api.connect(cloud)).id == 'e-1'
+    assert begin(wire).id == 'e-1'
     assert wire.request.url == f'{URL}/executions'
     assert b'"id": "e-1"' in wire.request.body.encode()
     assert wire.options['timeout'] == 60
     # The CA of the session counts unless Mistral has another.
     assert wire.options['verify'] == '/session-ca.pem'
-    begin(mistral_api.connect(cloud, {'verify': '/mistral-ca.pem'}))
+    begin(wire, verify='/mistral-ca.pem')
     assert wire.options['verify'] == '/mistral-ca.pem'
     assert SECRET not in caplog.text
 
 
-def test_an_answer_that_cannot_be_read_is_an_error(cloud, wire):
+def test_an_answer_that_cannot_be_read_is_an_error(wire):
     wire.content = b'<html>'
     with pytest.raises(errors.Unavailable, match='Mistral does not answer'):
-        begin(mistral_api.connect(cloud))
+        begin(wire)
+
+
+def answered(status, message):
+    return base.APIException(error_code=status, error_message=message)
+
+
+@pytest.mark.parametrize(
+    ('error', 'kind', 'said'),
+    [
+        # These may pass.
+        (exceptions.ConnectFailure('x'), errors.Unavailable, 'answer: x'),
+        (exceptions.ConnectTimeout('late'), errors.Unavailable, ''),
+        (answered(503, b'<html>'), errors.Unavailable, '503: no reason given'),
+        (answered(504, None), errors.Unavailable, '504: no reason given'),
+        (answered(429, 'slow down'), errors.Unavailable, ''),
+        (exceptions.DiscoveryFailure('none'), errors.Unavailable, ''),
+        (exceptions.ServiceUnavailable(), errors.Unavailable, ''),
+        (ConnectionResetError('reset'), errors.Unavailable, ''),
+        # And these do not.
+        (answered(400, 'Invalid input'), errors.ServiceError, ''),
+        (answered(403, 'no'), errors.Denied, ''),
+        (answered(404, 'no such thing'), errors.NotFound, ''),
+        (answered(409, 'Duplicate'), errors.Conflict, ''),
+        (
+            answered(500, 'a\n b (HTTP 403)'),
+            errors.LikelyDefect,
+            'Mistral answers 500: a b (HTTP 403)',
+        ),
+        (exceptions.SSLError('untrusted'), errors.ServiceError, ''),
+        (
+            exceptions.EndpointNotFound('x'),
+            errors.ServiceError,
+            wording.no_service('workflowv2'),
+        ),
+        (exceptions.Unauthorized('no'), errors.Denied, ''),
+    ],
+)
+def test_each_failure_has_one_meaning_and_one_line_for_people(
+    error, kind, said
+):
+    judged = mistral_api.judge(error)
+    assert type(judged) is kind
+    assert str(judged).endswith(said)
+    assert mistral_api.judge(ValueError()) is None

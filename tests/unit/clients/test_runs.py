@@ -18,51 +18,48 @@ class ClientTest(run_door.RunCase):
 
     def test_only_a_later_version_is_read(self):
         run = self.runs.newer(RUN, None)
-        self.assertIsNone(self.runs.newer(RUN, run.version))
-        self.runs.pause(RUN)
-        later = self.runs.newer(RUN, run.version)
-        self.assertEqual('paused', later.state)
-        self.assertGreater(later.version, run.version)
-        self.assertRaises(errors.NotFound, self.runs.newer, OTHER, 1)
-
-    def test_an_answer_of_a_server_makes_no_version(self):
-        run = self.runs.show(RUN)
+        # An answer of a server makes none.
         self.reports()
         self.world.pass_time(2)
-        self.assertIsNone(self.runs.newer(RUN, run.version))
-        self.assertEqual(1, self.runs.show(RUN).counts['running'])
+        assert self.runs.newer(RUN, run.version) is None
+        assert self.runs.show(RUN).counts['running'] == 1
+        self.runs.pause(RUN)
+        later = self.runs.newer(RUN, run.version)
+        assert later.state == 'paused'
+        assert later.version > run.version
+        self.assertRaises(errors.NotFound, self.runs.newer, OTHER, 1)
 
     def test_a_target_is_read_alone(self):
         target = self.runs.target(RUN, 1)
-        self.assertEqual(
-            (1, 'stack-1', 'deployment-1', None),
-            (target.number, target.stack_id, target.resource, target.outputs),
-        )
-        self.assertEqual({}, self.runs.target(RUN, 1, outputs=True).outputs)
+        assert (
+            target.number,
+            target.stack_id,
+            target.resource,
+            target.outputs,
+        ) == (1, 'stack-1', 'deployment-1', None)
+        assert self.runs.target(RUN, 1, outputs=True).outputs == {}
         self.assertRaises(errors.NotFound, self.runs.target, RUN, 3)
 
     def test_an_order_without_an_answer_is_repeated_with_its_ids(self):
+        self.assertRaises(errors.Refused, self.runs.resume, RUN)
+        assert len(self.api.posts) == 1
         self.api.failing = 3
         run = self.runs.cancel(RUN, target=1)
-        self.assertEqual(['cancel-run'], [e['do'] for e in run.requests])
-        self.assertEqual(4, len(self.api.posts))
+        assert [e['do'] for e in run.requests] == ['cancel-run']
+        assert len(self.api.posts) == 5
         self.api.failing = 4
         self.assertRaises(errors.Unavailable, self.runs.pause, RUN)
-
-    def test_a_refusal_is_not_repeated(self):
-        self.assertRaises(errors.Refused, self.runs.resume, RUN)
-        self.assertEqual(1, len(self.api.posts))
 
     def test_a_lost_deletion_is_done(self):
         self.runs.cancel(RUN)
         self.world.finish(run_id=RUN)
         self.api.failing = 1
         self.runs.delete(RUN)
-        self.assertEqual([], list(self.runs.list()))
+        assert list(self.runs.list()) == []
 
     def test_the_end_of_an_id_is_enough(self):
-        self.assertEqual(RUN, self.runs.run_id(RUN[:5]))
+        assert self.runs.run_id(RUN[:5]) == RUN
         self.use(run_world.World())
         runs = self.client()
         self.assertRaises(errors.NotFound, runs.run_id, RUN[:5])
-        self.assertEqual(OTHER, runs.run_id(OTHER))
+        assert runs.run_id(OTHER) == OTHER

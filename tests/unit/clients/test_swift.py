@@ -142,32 +142,28 @@ class Server(server.ThreadingHTTPServer):
 
 
 class Plugin(ks_fixture.TestPlugin):
-    """The fixture's plugin; its token can be renewed once, and it counts."""
+    """The fixture's plugin; its token can be renewed once."""
 
     def __init__(self, **settings):
         super().__init__(**settings)
         self.renewable = True
-        self.catalogue_reads = 0
         self.filters = []
         self.error = None
 
     def get_endpoint(self, session, **kwargs):
-        self.catalogue_reads += 1
         self.filters.append(kwargs)
-        self._fail()
-        return self.endpoint
+        return self._unless_it_fails('endpoint')
 
     def get_token(self, session):
-        self._fail()
-        return self.token
+        return self._unless_it_fails('token')
 
     def get_project_id(self, session):
-        self._fail()
-        return self.project_id
+        return self._unless_it_fails('project_id')
 
-    def _fail(self):
+    def _unless_it_fails(self, name):
         if self.error is not None:
             raise self.error
+        return getattr(self, name)
 
     def invalidate(self):
         self.token = 'renewed'
@@ -185,17 +181,31 @@ class Case(testtools.TestCase):
         thread.start()
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
-        host, port = self.server.server_address
-        self.url = f'http://{host}:{port}/v1/AUTH_p'
+        self.url = self.url_at(self.server.server_address[1])
         self.plugin = Plugin(
             token='first', endpoint=f'{self.url}/', project_id='p'
         )
         self.session = ks_session.Session(auth=self.plugin)
         self.transport = swift.KeystoneTransport(rest.Cloud(self.session))
 
+    def url_at(self, port):
+        return f'http://127.0.0.1:{port}/v1/AUTH_p'
+
+    def silent(self):
+        """Return a URL at which something listens, and says nothing."""
+        there = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(there.close)
+        return there, self.url_at(there.getsockname()[1])
+
     def send(self, path, method='GET', **more):
         return self.transport.send(
             wire.Request(method=method, url=f'{self.url}/{path}', **more)
+        )
+
+    def outage(self, path, **more):
+        """Return what is told of an outage."""
+        return str(
+            self.assertRaises(errors.Unavailable, self.send, path, **more)
         )
 
     def header(self, name):
@@ -203,53 +213,43 @@ class Case(testtools.TestCase):
         return self.server.requests[-1][2].get(name)
 
 
-class PathTest(Case):
-    def test_dots_in_a_name_are_not_resolved_on_the_way(self):
-        objects = stores.ObjectStore(self.transport)
-        for name in ('a/../../other/nothing', '../nothing', './nothing'):
-            objects.delete_object('box', name)
-            path = self.server.requests[-1][1]
-            self.assertEqual(f'/v1/AUTH_p/box/{name}', parse.unquote(path))
-            # Nor by a proxy on the way.
-            self.assertEqual(4, path.count('/'))
-
-
 class AnswerTest(Case):
     def test_an_answer_comes_with_its_status_headers_and_body(self):
         response = self.send('hello')
-        self.assertEqual(200, response.status)
-        self.assertEqual(b'hello', response.body)
-        self.assertFalse(response.truncated)
-        self.assertEqual('green', response.headers['x-container-meta-colour'])
-        # One without a body is complete.
-        self.assertEqual(b'', self.send('nothing').body)
-        response = self.send('hello', 'HEAD')
-        self.assertEqual((200, b''), (response.status, response.body))
+        assert (response.status, response.body) == (200, b'hello')
+        assert not response.truncated
+        assert response.headers['x-container-meta-colour'] == 'green'
+        # One without a body is complete, and no redirect is followed.
+        assert self.send('nothing').body == b''
+        assert self.send('hello', 'HEAD').body == b''
+        assert self.send('elsewhere').status == 302
 
     def test_each_request_is_counted_by_its_answer(self):
         counts = self.useFixture(counted.Counted())
         self.plugin.renewable = False
         for path in ('hello', 'busy', 'elsewhere', 'guarded'):
             self.send(path)
-        self.assertRaises(errors.Unavailable, self.send, 'hangup')
-        self.assertEqual(
-            {'2xx': 1, '5xx': 1, '3xx': 1, 'denied': 1, 'none': 1},
-            counts.of(metrics.STORE),
-        )
-
-    def test_no_redirect_is_followed(self):
-        self.assertEqual(302, self.send('elsewhere').status)
+        self.outage('hangup')
+        counted_ones = {'2xx': 1, '5xx': 1, '3xx': 1, 'denied': 1, 'none': 1}
+        assert counts.of(metrics.STORE) == counted_ones
 
     def test_headers_and_the_token_are_sent_where_there_is_need(self):
         self.send('hello', 'POST', headers={'x-container-meta-a': 'b'})
-        self.assertEqual('b', self.header('x-container-meta-a'))
-        self.assertEqual('first', self.header('x-auth-token'))
-        self.assertEqual('identity', self.header('accept-encoding'))
+        assert self.header('x-container-meta-a') == 'b'
+        assert self.header('x-auth-token') == 'first'
+        assert self.header('accept-encoding') == 'identity'
         self.send('hello', authenticated=False)
-        self.assertIsNone(self.header('x-auth-token'))
+        assert self.header('x-auth-token') is None
 
+    def test_dots_in_a_name_are_not_resolved_on_the_way(self):
+        objects = stores.ObjectStore(self.transport)
+        for name in ('a/../../other/nothing', '../nothing', './nothing'):
+            objects.delete_object('box', name)
+            path = self.server.requests[-1][1]
+            assert parse.unquote(path) == f'/v1/AUTH_p/box/{name}'
+            # Nor by a proxy on the way.
+            assert path.count('/') == 4
 
-class BodyTest(Case):
     def test_a_body_is_read_up_to_the_limit(self):
         for limit, body, truncated in (
             (6, b'hello', False),
@@ -258,26 +258,23 @@ class BodyTest(Case):
             (0, b'', True),
         ):
             response = self.send('hello', limit=limit)
-            self.assertEqual(
-                (body, truncated), (response.body, response.truncated)
-            )
+            assert (response.body, response.truncated) == (body, truncated)
         # Of a huge one little more is fetched.
         response = self.send('huge', limit=100_000)
-        self.assertEqual(100_000, len(response.body))
-        self.assertTrue(response.truncated)
-        self.assertLess(self.server.sent, MANY // 4)
-
-    def test_what_is_packed_stays_packed(self):
+        assert len(response.body) == 100_000
+        assert response.truncated
+        assert self.server.sent < MANY // 4
+        # What is packed stays packed.
         response = self.send('bomb', limit=1_000_000)
-        self.assertLess(len(response.body), 100_000)
-        self.assertEqual(b'\x1f\x8b', response.body[:2])
-        self.assertFalse(response.truncated)
+        assert len(response.body) < 100_000
+        assert response.body[:2] == b'\x1f\x8b'
+        assert not response.truncated
 
     def test_half_a_body_is_an_outage(self):
         for path in ('half', 'half_chunk'):
-            error = self.assertRaises(errors.Unavailable, self.send, path)
-            self.assertIn('closed the connection', str(error))
-            self.assertIn(parse.urlsplit(self.url).netloc, str(error))
+            error = self.outage(path)
+            assert 'closed the connection' in error
+            assert parse.urlsplit(self.url).netloc in error
 
     def test_half_a_body_is_noticed_if_urllib3_does_not_count(self):
         # As in version 1.26.
@@ -298,12 +295,10 @@ class BodyTest(Case):
             return answer
 
         self.patch(self.session, 'request', lenient)
-        self.assertRaises(errors.Unavailable, self.send, 'half')
-        self.assertEqual(b'hello', self.send('hello').body)
-        self.assertEqual(b'', self.send('hello', 'HEAD').body)
+        self.outage('half')
+        assert self.send('hello').body == b'hello'
+        assert self.send('hello', 'HEAD').body == b''
 
-
-class ConnectionTest(Case):
     def test_one_connection_serves_many_requests(self):
         for _ in range(5):
             self.send('hello')
@@ -311,65 +306,74 @@ class ConnectionTest(Case):
             self.send('nothing', 'DELETE')
             self.send('busy')
             self.send('hello', authenticated=False)
-        self.assertEqual(25, len(self.server.requests))
-        self.assertEqual(1, self.server.connections)
+        assert len(self.server.requests) == 25
+        assert self.server.connections == 1
         # A body left unread does not spoil the next answer.
         self.send('huge', limit=10)
-        self.assertEqual(b'hello', self.send('hello').body)
-        self.assertEqual(2, self.server.connections)
+        assert self.send('hello').body == b'hello'
+        assert self.server.connections == 2
         # One that the server closed is opened again.
         for _ in range(3):
-            self.assertEqual(b'bye', self.send('closing').body)
+            assert self.send('closing').body == b'bye'
 
-
-class TokenTest(Case):
     def test_a_token_that_expired_is_renewed_once_within_the_request(self):
-        self.assertEqual(b'in', self.send('guarded').body)
-        self.assertEqual('renewed', self.header('x-auth-token'))
-        self.assertEqual(2, len(self.server.requests))
-        self.assertEqual(b'in', self.send('guarded').body)
-        self.assertEqual(3, len(self.server.requests))
+        assert self.send('guarded').body == b'in'
+        assert self.header('x-auth-token') == 'renewed'
+        assert len(self.server.requests) == 2
+        assert self.send('guarded').body == b'in'
+        assert len(self.server.requests) == 3
         self.plugin.token = 'expired again'
-        self.assertEqual(401, self.send('guarded').status)
+        assert self.send('guarded').status == 401
+
+    def test_a_store_works_over_it(self):
+        box = stores.ObjectStore(self.transport)
+        assert box.get_object('box', 'hello', 10) == b'hello'
+        path = '/v1/AUTH_p/box/hello?multipart-manifest=get'
+        assert self.server.requests[-1][1] == path
+        self.assertRaises(errors.TooLarge, box.get_object, 'b', 'hello', 4)
+        self.assertRaises(errors.Unavailable, box.head_container, 'busy')
 
 
-class EndpointTest(Case):
+class KeystoneTest(Case):
     def test_the_catalogue_is_asked_once_for_interface_and_region(self):
         transport = swift.KeystoneTransport(
             rest.Cloud(self.session, 'internal', 'north')
         )
         for _ in range(3):
-            self.assertEqual(self.url, transport.storage_url())
+            assert transport.storage_url() == self.url
         (asked,) = self.plugin.filters
-        self.assertEqual('object-store', asked['service_type'])
-        self.assertEqual('internal', asked['interface'])
-        self.assertEqual('north', asked['region_name'])
+        names = ('service_type', 'interface', 'region_name')
+        assert [asked[name] for name in names] == [
+            'object-store',
+            'internal',
+            'north',
+        ]
+        assert self.transport.project_id() == 'p'
 
     def test_without_an_object_store_no_tempurl_can_be_had(self):
         self.plugin.endpoint = None
-        error = self.assertRaises(
-            errors.NoObjectStore, self.transport.storage_url
-        )
-        self.assertIn('object-store', str(error))
         for missing in (
+            None,
             exceptions.EndpointNotFound(),
             exceptions.EmptyCatalog(),
         ):
             self.plugin.error = missing
-            self.assertRaises(errors.NoObjectStore, self.transport.storage_url)
+            error = self.assertRaises(
+                errors.NoObjectStore, self.transport.storage_url
+            )
+            assert 'object store' in str(error)
 
     def test_a_storage_url_that_nothing_answers_is_read_again(self):
-        with socket.create_server(('127.0.0.1', 0)) as free:
-            port = free.getsockname()[1]
-        self.plugin.endpoint = f'http://127.0.0.1:{port}/v1/AUTH_p'
+        there, self.plugin.endpoint = self.silent()
+        there.close()
         request = wire.Request(
             method='GET', url=f'{self.transport.storage_url()}/hello'
         )
         self.assertRaises(errors.Unavailable, self.transport.send, request)
         # The catalogue comes with the token.
-        self.assertEqual('renewed', self.plugin.token)
+        assert self.plugin.token == 'renewed'
         self.plugin.endpoint = self.url
-        self.assertEqual(self.url, self.transport.storage_url())
+        assert self.transport.storage_url() == self.url
 
     def test_options_for_tls_go_with_each_request(self):
         seen = []
@@ -378,20 +382,14 @@ class EndpointTest(Case):
             'request',
             lambda *args, **kwargs: seen.append(kwargs) or 1 / 0,
         )
+        tls = {'verify': '/ca.pem', 'cert': '/cert.pem'}
         self.transport = swift.KeystoneTransport(
-            rest.Cloud(self.session),
-            tls={'verify': '/ca.pem', 'cert': '/cert.pem'},
+            rest.Cloud(self.session), tls=tls
         )
         self.assertRaises(ZeroDivisionError, self.send, 'hello')
-        self.assertEqual('/ca.pem', seen[0]['verify'])
-        self.assertEqual('/cert.pem', seen[0]['cert'])
-        self.assertGreater(seen[0]['timeout'], 0)
+        assert tls.items() <= seen[0].items()
+        assert seen[0]['timeout'] > 0
 
-    def test_the_project_is_the_tokens(self):
-        self.assertEqual('p', self.transport.project_id())
-
-
-class ErrorTest(Case):
     def test_what_keystone_refuses_is_denied(self):
         for refused in (
             exceptions.Unauthorized('hunter2'),
@@ -407,50 +405,32 @@ class ErrorTest(Case):
                 self.transport.project_id,
             ):
                 error = self.assertRaises(errors.Denied, call)
-                self.assertIsNone(error.status)
-                self.assertIn(type(refused).__name__, str(error))
-                self.assertNotIn('hunter2', str(error))
-        self.assertEqual([], self.server.requests)
+                assert error.status is None
+                assert type(refused).__name__ in str(error)
+                assert 'hunter2' not in str(error)
+        assert self.server.requests == []
 
     def test_what_may_pass_is_an_outage(self):
-        for passing in (
-            exceptions.ConnectFailure(),
-            exceptions.ConnectTimeout(),
-            exceptions.ServiceUnavailable(),
-            exceptions.DiscoveryFailure(),
+        for passing, said in (
+            (exceptions.ConnectFailure(), 'Cannot reach the object store'),
+            (exceptions.ConnectTimeout(), 'Cannot reach the object store'),
+            (exceptions.ServiceUnavailable(), 'Keystone answered 503'),
+            (exceptions.DiscoveryFailure(), 'Cannot reach the object store'),
         ):
             self.plugin.error = passing
-            error = self.assertRaises(errors.Unavailable, self.send, 'hello')
-            self.assertIn(type(passing).__name__, str(error))
+            error = self.outage('hello')
+            assert said in error
+            assert type(passing).__name__ in error
+        call = self.transport.project_id
+        error = self.assertRaises(errors.Unavailable, call)
+        assert 'Cannot reach Keystone' in str(error)
 
-    def test_an_outage_of_keystone_is_told_as_one(self):
-        self.plugin.error = exceptions.ServiceUnavailable()
-        error = self.assertRaises(errors.Unavailable, self.send, 'hello')
-        self.assertIn('Keystone answered 503', str(error))
-        self.plugin.error = exceptions.ConnectFailure()
-        error = self.assertRaises(
-            errors.Unavailable, self.transport.project_id
-        )
-        self.assertIn('Cannot reach Keystone', str(error))
-
-    def test_a_server_that_hangs_up_is_an_outage(self):
-        self.assertRaises(errors.Unavailable, self.send, 'hangup')
-
-    def test_a_server_that_is_not_there_is_an_outage(self):
-        with socket.create_server(('127.0.0.1', 0)) as free:
-            port = free.getsockname()[1]
-        self.url = f'http://127.0.0.1:{port}/v1/AUTH_p'
-        error = self.assertRaises(errors.Unavailable, self.send, 'hello')
-        self.assertIn(f'127.0.0.1:{port}', str(error))
-
-    def test_a_server_that_says_nothing_is_given_up(self):
-        with socket.create_server(('127.0.0.1', 0)) as silent:
-            port = silent.getsockname()[1]
-            self.url = f'http://127.0.0.1:{port}/v1/AUTH_p'
-            error = self.assertRaises(
-                errors.Unavailable, self.send, 'hello', timeout=0.2
-            )
-        self.assertIn('Timeout', str(error))
+    def test_a_server_that_is_not_there_or_says_nothing_is_an_outage(self):
+        self.outage('hangup')
+        there, self.url = self.silent()
+        assert 'Timeout' in self.outage('hello', timeout=0.2)
+        there.close()
+        assert parse.urlsplit(self.url).netloc in self.outage('hello')
 
 
 class SecrecyTest(Case):
@@ -463,40 +443,20 @@ class SecrecyTest(Case):
         self.send('hello', 'POST', headers={'x-account-meta-k': 'the-key'})
         self.send('guarded')
         for secret in ('the-token', 'the-key', 'hello\n', 'green'):
-            self.assertNotIn(secret, self.log.output)
+            assert secret not in self.log.output
+        # The session is one that would log if it were let.
+        self.session.get(f'{self.url}/hello', headers={'X-Thing': 'a-thing'})
+        assert 'a-thing' in self.log.output
 
     def test_we_log_no_signature(self):
         # urllib3 logs paths by itself; oslo.log keeps that at WARN.
         quiet = logging.getLogger('urllib3')
         self.addCleanup(quiet.setLevel, quiet.level)
         quiet.setLevel(logging.WARNING)
-        url = keys.sign_url(
-            self.url,
-            'box',
-            'hello',
-            method='PUT',
-            expires=5,
-            key='k',
-            digest='sha1',
-        )
+        signed = {'method': 'PUT', 'expires': 5, 'key': 'k', 'digest': 'sha1'}
+        url = keys.sign_url(self.url, 'box', 'hello', **signed)
         self.transport.send(
             wire.Request(method='HEAD', url=url, authenticated=False)
         )
-        self.assertIn('temp_url_sig=', self.server.requests[-1][1])
-        self.assertNotIn('temp_url_sig', self.log.output)
-
-    def test_the_session_is_one_that_would_log_if_it_were_let(self):
-        self.session.get(f'{self.url}/hello', headers={'X-Thing': 'a-thing'})
-        self.assertIn('a-thing', self.log.output)
-
-
-class SeamTest(Case):
-    def test_a_store_works_over_it(self):
-        box = stores.ObjectStore(self.transport)
-        self.assertEqual(b'hello', box.get_object('box', 'hello', 10))
-        self.assertEqual(
-            '/v1/AUTH_p/box/hello?multipart-manifest=get',
-            self.server.requests[-1][1],
-        )
-        self.assertRaises(errors.TooLarge, box.get_object, 'b', 'hello', 4)
-        self.assertRaises(errors.Unavailable, box.head_container, 'busy')
+        assert 'temp_url_sig=' in self.server.requests[-1][1]
+        assert 'temp_url_sig' not in self.log.output

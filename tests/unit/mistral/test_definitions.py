@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a template says of workflows, and a signal asks of them."""
 
+import re
+
 import hypothesis
 from hypothesis import strategies as st
 import pytest
@@ -81,7 +83,49 @@ def test_a_signal_runs_a_workflow_or_is_refused(body, spec, is_whole):
     assert run.workflow == 'stack.one'
 
 
-def test_a_workbook_is_refused_as_one():
-    text = 'name: b\nworkflows: {w: {tasks: {t: {action: std.noop}}}}'
-    with pytest.raises(definitions.InvalidDefinition, match='is a workbook'):
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        ('a: [', 'the definition is not YAML at line 2'),
+        ('a: {tasks: {}}\n\tb', 'line 2'),
+        ('- a', 'must be a map'),
+        (' ', 'must be a map'),
+        ('a: 5', '"a" of the definition must be a map'),
+        ("version: '2.0'", 'is empty'),
+        ('name: b\nworkflows: {w: {a: 1}}', 'is a workbook'),
+        ('actions: {w: {a: 1}}', 'define each workflow by its name'),
+    ],
+)
+def test_what_is_no_definition_is_refused(text, said):
+    with pytest.raises(definitions.InvalidDefinition, match=said):
         definitions.read(text)
+
+
+def test_names_fit_mistral_and_stay_different():
+    odd = 'a (b) = c, d' * 25
+    shorts = ('main', f'{odd}.main', f'{odd}!.main')
+    names = definitions.workflow_names(shorts, 'stack', None).values()
+    assert len(set(names)) == 3
+    for name in names:
+        assert re.fullmatch(r'[\w.-]{1,255}', name)
+
+
+@pytest.mark.parametrize(
+    ('body', 'said'),
+    [
+        ([1], 'the body must be a map'),
+        ('text', 'the body must be a map'),
+        ({'input': [1]}, '"input" must be a map'),
+        ({'params': 'x'}, '"params" must be a map'),
+        ({'workflow': 'gone'}, 'one of main, sub, not "gone"'),
+        ({'workflow': {}}, 'one of main, sub'),
+        ({}, 'one of main, sub'),
+    ],
+)
+def test_a_signal_that_asks_for_nothing_is_refused(body, said):
+    names = {'main': 'stack.main', 'sub': 'stack.sub'}
+    offer = workflow_requests.WorkflowOffer(
+        workflows={}, names=names, inputs={}, params={}
+    )
+    with pytest.raises(workflow_requests.RunError, match=said):
+        workflow_requests.asked(body, offer)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of an execution."""
+"""What came of an execution, and what a trigger runs."""
+
+import pytest
 
 from heat_plugins.mistral import outcome
+from heat_plugins.mistral import triggers
 
 
 def test_the_reason_is_that_of_mistral_in_one_line():
@@ -35,3 +38,18 @@ def test_what_is_no_map_is_none():
     deep = '{"a":' * 900 + '1' + '}' * 900
     for value in (None, '', '[1]', 'no JSON', 7, '[' * 10**6, deep):
         assert outcome.mapping(value) == {}
+
+
+def test_the_workflow_of_a_trigger_is_a_name_or_a_map():
+    whole = {'name': 'tidy', 'input': {'a': 1}, 'params': {'b': 2}}
+    assert triggers.called(whole) == ('tidy', {'a': 1}, {'b': 2})
+    assert triggers.called('tidy') == ('tidy', {}, {})
+    for value, said in (
+        ({'input': {}}, 'a map with "name"'),
+        ({'name': 'tidy', 'x': 1}, 'has no key x'),
+        ({'name': 'tidy', 'input': 'all'}, 'must be maps'),
+        ({'name': 'tidy', 'params': [1]}, 'must be maps'),
+        (['tidy'], 'must be a text, or a map'),
+    ):
+        with pytest.raises(triggers.InvalidCall, match=said):
+            triggers.called(value)

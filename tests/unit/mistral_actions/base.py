@@ -32,10 +32,7 @@ def arguments(function: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def run(
-    action: Any,
-    workflow_execution_id: str | None = None,
-) -> Any:
+def run(action: Any, workflow_execution_id: str | None = None) -> Any:
     """Run an action where Mistral would: on another machine, as JSON goes."""
     serializer = serialization.get_polymorphic_serializer()
     sent = json.dumps(serializer.serialize(action))

@@ -29,25 +29,19 @@ UPLOADS = 'heat-plugins-uploads-project-1'
 class NodesTest(testtools.TestCase):
     def test_nodes_go_from_a_file_to_a_move(self):
         ironic = fake_ironic.Ironic()
-        core = node_operations.NodeOperations(
-            ironic, fake_swift.Cluster().store(), clock=lambda: 1000.0
-        )
+        store = fake_swift.Cluster().store()
+        core = node_operations.NodeOperations(ironic, store, clock=lambda: 1e3)
         self.patch(nodes, 'core', lambda context: core)
-        entry = {
-            'name': 'a',
-            'pm_type': 'fake-hardware',
-            'pm_password': 'hunter22',
-            'mac': ['52:54:00:00:00:01'],
-        }
+        entry = {'name': 'a', 'pm_type': 'fake-hardware'}
+        entry.update(pm_password='hunter22', mac=['52:54:00:00:00:01'])
         found = base.run(nodes.Register(nodes={'nodes': [entry]}))
-        self.assertNotIn('hunter22', str(found))
+        assert 'hunter22' not in str(found)
         move = base.run(nodes.Begin(verb='manage', nodes=found['enrolled']))
         move = base.run(nodes.Step(convoy=move['convoy']))
         ironic.finish('a')
-        move = base.run(nodes.Step(convoy=move['convoy']))
-        self.assertTrue(move['success'])
+        assert base.run(nodes.Step(convoy=move['convoy']))['success']
         (listed,) = base.run(nodes.List())
-        self.assertEqual('manageable', listed['provision_state'])
+        assert listed['provision_state'] == 'manageable'
 
 
 class PlansTest(testtools.TestCase):
@@ -60,65 +54,56 @@ class PlansTest(testtools.TestCase):
         self.patch(plans, 'core', lambda context: core)
         self.store = self.cloud.swift.store()
 
-    def test_a_small_result_is_that_of_the_operation(self):
-        found = base.run(plans.Show(plan='plan'))
-        self.assertEqual('root.yaml', found['template'])
-
     def test_a_large_result_is_put_beside_the_plan_or_among_uploads(self):
         self.patch(parcels, 'LIMIT', 10)
         found = base.run(plans.GetCapabilities(plan='plan'))
-        self.assertEqual('plan', found['container'])
+        assert found['container'] == 'plan'
         whole = parcels.unpack(self.store, found)
-        self.assertEqual('Basics', whole['topics'][0]['title'])
+        assert whole['topics'][0]['title'] == 'Basics'
         found = base.run(plans.List())
-        self.assertEqual(UPLOADS, found['container'])
+        assert found['container'] == UPLOADS
         there = self.cloud.swift.container(UPLOADS)
-        self.assertEqual({found['object']: '86400'}, there.lifetimes)
+        assert there.lifetimes == {found['object']: '86400'}
         [listed] = parcels.unpack(self.store, found)
-        self.assertEqual('plan', listed['name'])
-
-    def test_a_step_of_a_deployment_is_never_a_reference(self):
-        self.patch(parcels, 'LIMIT', 10)
-        self.assertIn('state', base.run(plans.Deploy(plan='plan')))
+        assert listed['name'] == 'plan'
+        # A step of a deployment never is.
+        assert 'state' in base.run(plans.Deploy(plan='plan'))
 
     def test_values_may_come_by_reference(self):
         self.store.put_object('plan', '.heat-plugins/in', b'{"who": "me"}')
         place = parcels.reference('plan', '.heat-plugins/in', b'')
         base.run(plans.UpdateParameters(plan='plan', values=place))
         environment = self.cloud.plans.load('plan').environment
-        self.assertEqual({'who': 'me'}, environment.parameter_defaults)
+        assert environment.parameter_defaults == {'who': 'me'}
 
     def test_the_operator_limits_the_rendering(self):
-        self.assertEqual(rendering.RenderingLimits(), plans.limits())
+        assert plans.limits() == rendering.RenderingLimits()
         fixture = self.useFixture(config_fixture.Config(plans.CONF))
-        fixture.config(group='heat_plugins', plan_render_seconds=3)
-        fixture.config(group='heat_plugins', plan_render_memory=200)
-        fixture.config(group='heat_plugins', plan_render_output=2)
-        self.assertEqual(
-            rendering.RenderingLimits(
-                seconds=3, memory=200 * 1024**2, output=2 * 1024**2
-            ),
-            plans.limits(),
+        options = {'seconds': 3, 'memory': 200, 'output': 2}
+        for name, value in options.items():
+            option = {f'plan_render_{name}': value}
+            fixture.config(group='heat_plugins', **option)
+        assert plans.limits() == rendering.RenderingLimits(
+            seconds=3, memory=200 * 1024**2, output=2 * 1024**2
         )
 
 
 class Executions:
     """Mistral, asked for the state of an execution.
 
-    :ivar root: the state of the execution around it, if there is one.
+    :param root: the state of the execution around it, if there is one.
     """
 
     def __init__(self, answer, root):
-        self.answer = answer
-        self.root = root
+        self.states = {'execution-1': answer, 'root': root}
 
     def execution(self, execution_id):
-        if isinstance(self.answer, Exception):
-            raise self.answer
+        state = self.states[execution_id]
+        if isinstance(state, Exception):
+            raise state
+        has_root = self.states['root'] and execution_id != 'root'
         return mistral_plans.WorkflowExecution(
-            id=execution_id,
-            state=self.root if execution_id == 'root' else self.answer,
-            root_id='root' if self.root and execution_id != 'root' else '',
+            id=execution_id, state=state, root_id='root' if has_root else ''
         )
 
 
@@ -144,20 +129,20 @@ class ValidationsTest(testtools.TestCase):
 
     def test_a_run_is_its_result(self):
         run = base.run(validations.Run(plan='plan', groups=['prep']))
-        self.assertEqual({'PASSED': 2}, run['summary'])
+        assert run['summary'] == {'PASSED': 2}
         found = base.run(validations.Result(run_id=run['id']))
-        self.assertEqual(run, found)
+        assert found == run
 
     def test_nothing_runs_unless_the_operator_permits_it(self):
         conf = cfg.ConfigOpts()
         config.register_opts(conf)
         conf([], default_config_files=[])
-        self.assertFalse(conf.heat_plugins.run_validations)
+        assert not conf.heat_plugins.run_validations
         self.fixture.config(group='heat_plugins', run_validations=False)
         found = base.run(validations.Run(plan='plan'))
-        self.assertEqual('refused', found.error['code'])
-        self.assertIn('run_validations', found.error['message'])
-        self.assertEqual([], self.machine.begun)
+        assert found.error['code'] == 'refused'
+        assert 'run_validations' in found.error['message']
+        assert self.machine.begun == []
 
     def test_playbooks_end_with_their_execution(self):
         endless = [fakes.began('wait')]
@@ -169,12 +154,12 @@ class ValidationsTest(testtools.TestCase):
             (errors.NotFound('gone', 404), ''),
         ):
             run = self.run_plan(answer, root)
-            self.assertEqual('STOPPED', run['state'], answer)
-            self.assertEqual([], self.machine.running)
+            assert run['state'] == 'STOPPED', answer
+            assert self.machine.running == []
         # The user's token has expired.
         found = self.run_plan(errors.Denied('expired', 401))
-        self.assertEqual('denied', found.error['code'])
-        self.assertEqual([], self.machine.running)
+        assert found.error['code'] == 'denied'
+        assert self.machine.running == []
 
     def test_playbooks_continue_with_their_execution(self):
         self.machine.reports['validations/dns.yaml'] = [fakes.result()]
@@ -192,4 +177,4 @@ class ValidationsTest(testtools.TestCase):
             ('RUNNING', 'ERROR'),
         ):
             begun = self.machine.now
-            self.assertEqual('PASSED', self.run_plan(answer, root)['state'])
+            assert self.run_plan(answer, root)['state'] == 'PASSED'

@@ -122,20 +122,18 @@ class TestJob:
 
     def test_a_lock_is_waited_for_until_that_of_a_dead_holder_expires(self):
         task = job()
-        attempts, seconds = 1, 30
+        seconds = 30
         while task.end('on-error', BUSY):
-            attempts += 1
             seconds += task.context['pause'] + 30
         assert 900 < seconds <= 1200
         assert task.context['error'] == BUSY
 
     def test_another_holder_is_waited_for_anew(self):
         task = job(failures=19)
-        task.end('on-error', DIED)
-        assert task.end('on-error', BUSY) == ['step']
-        task.context['failures'] = 19
-        task.end('on-success', step())
-        assert task.end('on-error', BUSY) == ['step']
+        for clause, result in (('on-error', DIED), ('on-success', step())):
+            task.end(clause, result)
+            assert task.end('on-error', BUSY) == ['step']
+            task.context['failures'] = 19
 
     @pytest.mark.parametrize(
         ('error', 'message'), [(DIED, DIED), (None, 'Task timed out')]
@@ -152,24 +150,13 @@ class TestJob:
         assert task.end('on-success', step(call=CALL)) == ['call']
         assert task.end('on-success', step(success=True)) == []
         assert task.context['error'] is None
-        found = task.end('on-success', step(success=False, reason='boom'))
-        assert found == ['fail: boom']
+        failed = step(success=False, reason='boom')
+        assert task.end('on-success', failed) == ['fail: boom']
         assert task.context['error'] == {'code': 'failed', 'message': 'boom'}
 
 
 class TestCalls:
     """The workflow or action that a job asks for, and what came of it."""
-
-    def outcome(self, clause, result):
-        task = Task('heat_plugins.job', 'call', input={'plan': 'shop'})
-        task.end(clause, result)
-        return task.context['input']
-
-    def test_the_next_step_is_given_the_outcome(self):
-        assert self.outcome('on-success', {}) == {
-            'plan': 'shop',
-            'outcome': {'success': True},
-        }
 
     @pytest.mark.parametrize(
         ('result', 'reason'),
@@ -177,73 +164,59 @@ class TestCalls:
             (DIED, {}),
             (None, {}),
             ({'result': 'stopped'}, {'reason': '', 'code': ''}),
-            (
-                {'error': 'a has failed', 'reason': None},
-                {'reason': '', 'code': ''},
-            ),
-            (
-                {'error': 'a has failed', 'reason': 'no', 'code': 'refused'},
-                {'reason': 'no', 'code': 'refused'},
-            ),
+            ({'error': 'x', 'reason': None}, {'reason': '', 'code': ''}),
+            ({'error': 'x', 'reason': 'no', 'code': 'refused'},) * 2,
             (
                 {'reason': {'a': 1}, 'code': 404},
                 {'reason': "{'a': 1}", 'code': '404'},
             ),
         ],
     )
-    def test_with_the_reason_if_there_is_one(self, result, reason):
-        found = self.outcome('on-error', result)['outcome']
-        assert found == {'success': False, **reason}
+    def test_the_next_step_is_given_the_outcome_and_a_reason(
+        self, result, reason
+    ):
+        task = Task('heat_plugins.job', 'call', input={'plan': 'shop'})
+        task.end('on-success', {})
+        outcome = {'success': True}
+        assert task.context['input'] == {'plan': 'shop', 'outcome': outcome}
+        task.end('on-error', result)
+        found = task.context['input']['outcome']
+        expected = {'success': False, **reason}
+        expected.pop('error', None)
+        assert found == expected
         assert stored.read(jobs.CallOutcome, found).success is False
 
     @pytest.mark.parametrize(
-        ('result', 'reason'),
+        ('kind', 'result', 'reason', 'code'),
         [
-            (DIED, None),
-            ({'error': 'boom'}, None),
-            ({'error': REFUSED}, 'no'),
-            ({'error': {'message': None}}, ''),
-        ],
-    )
-    def test_a_workflow_that_fails_says_why_if_it_is_one_of_ours(
-        self, result, reason
-    ):
-        steps = [{'kind': 'workflow', 'name': 'a', 'input': {}}]
-        task = Task('plan.configure', 'run_workflow', steps=steps)
-        assert task.end('on-error', result) == ['noop']
-        assert self.output(task) == {
-            'error': 'a has failed',
-            'reason': reason,
-            'code': None,
-        }
-
-    @pytest.mark.parametrize(
-        ('result', 'reason', 'code'),
-        [
-            (DIED, DIED, None),
-            (REFUSED, 'no', 'refused'),
-            (None, None, None),
+            ('workflow', DIED, None, None),
+            ('workflow', {'error': 'boom'}, None, None),
+            ('workflow', {'error': REFUSED}, 'no', None),
+            ('workflow', {'error': {'message': None}}, '', None),
+            ('action', DIED, DIED, None),
+            ('action', REFUSED, 'no', 'refused'),
+            ('action', None, None, None),
             # With this text come the action's input, and its secrets.
             (
+                'action',
                 "The action raised an exception [params='{'key': 'x'}']",
-                None,
-                None,
+                *(None, None),
             ),
             # Actions of others have maps of their own.
-            ({'code': 404, 'message': ['no']}, "['no']", '404'),
-            ({'a': 1}, '', ''),
+            ('action', {'code': 404, 'message': ['no']}, "['no']", '404'),
+            ('action', {'a': 1}, '', ''),
         ],
     )
-    def test_an_action_that_fails_says_why(self, result, reason, code):
-        steps = [{'kind': 'action', 'name': 'a', 'input': {}}]
-        task = Task('plan.configure', 'run_action', steps=steps)
+    def test_what_fails_says_why_and_a_workflow_if_it_is_one_of_ours(
+        self, kind, result, reason, code
+    ):
+        steps = [{'kind': kind, 'name': 'a', 'input': {}}]
+        task = Task('plan.configure', f'run_{kind}', steps=steps)
         assert task.end('on-error', result) == ['noop']
-        found = self.output(task)
-        assert (found['reason'], found['code']) == (reason, code)
-
-    def output(self, task):
         output = task.workflow['output-on-error']
-        return {name: task.value(value) for name, value in output.items()}
+        found = {name: task.value(value) for name, value in output.items()}
+        expected = {'error': 'a has failed', 'reason': reason, 'code': code}
+        assert found == expected
 
     def test_only_a_timer_continues_after_one(self):
         """So what comes next has the user's token."""
@@ -337,17 +310,17 @@ class TestTimeLimit:
 class TestFollowers:
     """Tasks that wait for a job, and what its execution may end with."""
 
-    RUNS = (
-        ('software_deployment.wait', 'look', {}, 'run'),
-        (
-            'software_deployment.run',
-            'follow',
-            {'run': {'id': 'r', 'success': None}},
-            'run',
-        ),
+    @pytest.mark.parametrize(
+        ('workflow', 'name', 'context'),
+        [
+            ('software_deployment.wait', 'look', {}),
+            (
+                'software_deployment.run',
+                'follow',
+                {'run': {'id': 'r', 'success': None}},
+            ),
+        ],
     )
-
-    @pytest.mark.parametrize(('workflow', 'name', 'context', 'key'), RUNS)
     @pytest.mark.parametrize(
         ('result', 'message'),
         [
@@ -363,14 +336,14 @@ class TestFollowers:
         ],
     )
     def test_the_reason_is_that_of_the_job(
-        self, workflow, name, context, key, result, message
+        self, workflow, name, context, result, message
     ):
         task = Task(workflow, name, **context)
         assert task.end('on-error', result) == [f'fail: {message}']
-        expected = context.get(key)
+        expected = context.get('run')
         if isinstance(result, dict) and isinstance(result['result'], dict):
             expected = result['result']
-        assert task.context[key] == expected
+        assert task.context['run'] == expected
 
     @pytest.mark.parametrize('result', [*MISTRALS_OWN, {'result': 'stopped'}])
     @pytest.mark.parametrize(
@@ -386,17 +359,10 @@ class TestFollowers:
     def test_without_a_state_the_output_is_there(self, workflow, name, result):
         task = Task(workflow, name)
         task.end('on-error', result)
-        output = {
-            key: task.value(expression)
-            for key, expression in self.workflow_outputs(task)
-            if key != 'error'
-        }
+        output = dict(task.workflow['output-on-error'])
+        output.pop('error', None)
         assert output
-        assert not any(output.values())
-
-    @staticmethod
-    def workflow_outputs(task):
-        return task.workflow['output-on-error'].items()
+        assert not any(task.value(value) for value in output.values())
 
     @pytest.mark.parametrize(
         ('workflow', 'key'),
@@ -428,14 +394,12 @@ class TestFollowers:
 class TestStart:
     """A start that is repeated has the same ID."""
 
-    def test_what_passes_is_repeated(self):
+    def test_what_passes_is_repeated_and_a_refusal_is_the_end(self):
         task = Task('software_deployment.run', 'start', run_id='r')
         for error in (UNAVAILABLE, *MISTRALS_OWN, UNAVAILABLE):
             assert task.end('on-error', error) == ['start']
         assert task.value(task.spec['wait-before']) == 120
         assert task.end('on-error', UNAVAILABLE) == ['fail: down']
-
-    def test_a_refusal_is_the_end(self):
         task = Task('software_deployment.run', 'start', run_id='r')
         assert task.end('on-error', REFUSED) == ['fail: no']
         assert task.context['error'] == REFUSED

@@ -46,46 +46,33 @@ CutDown = making.ActionMaker(__name__, _call)(cut_down)
 Plant = making.ActionMaker(__name__, _call)(plant)
 
 
-def planted(**arguments):
-    """Return the action; Mistral makes it of the arguments by their names."""
-    return Plant(**{'tree': 'ash', **arguments})
-
-
 class MakingTest(testtools.TestCase):
     def test_mistral_reads_its_arguments_and_what_it_is_for(self):
-        self.assertEqual(
-            'tree, tools=["axe"], depth=1',
-            inspect_utils.get_arg_list_as_str(CutDown.__init__),
-        )
-        self.assertEqual(
-            ['tree', 'tools', 'depth'],
-            inspect_utils.get_arg_list(CutDown.__init__),
-        )
-        self.assertEqual(
-            'Cut a tree down.\n\n:param tree: which.\n:returns: what is left.',
-            inspect_utils.get_docstring(CutDown),
-        )
+        init = CutDown.__init__
+        arguments = inspect_utils.get_arg_list_as_str(init)
+        assert arguments == 'tree, tools=["axe"], depth=1'
+        assert inspect_utils.get_arg_list(init) == ['tree', 'tools', 'depth']
+        description = inspect_utils.get_docstring(CutDown)
+        assert description.splitlines() == [
+            'Cut a tree down.',
+            '',
+            ':param tree: which.',
+            ':returns: what is left.',
+        ]
 
     def test_its_arguments_are_its_attributes_and_nothing_else_is(self):
-        self.assertEqual(
-            {'tree': 'ash', 'tools': ('axe',), 'depth': 2},
-            vars(CutDown('ash', depth=2)),
-        )
-        self.assertEqual({}, inspect_utils.get_public_fields(CutDown))
-
-    def test_a_call_with_other_arguments_is_none(self):
+        wanted = {'tree': 'ash', 'tools': ('axe',), 'depth': 2}
+        assert vars(CutDown('ash', depth=2)) == wanted
+        assert inspect_utils.get_public_fields(CutDown) == {}
         self.assertRaises(TypeError, CutDown)
         self.assertRaises(TypeError, CutDown, tree='ash', tell=print)
-
-    def test_its_path_is_that_of_the_module_that_has_it(self):
-        self.assertIs(CutDown, sys.modules[CutDown.__module__].CutDown)
+        # Mistral imports it by its path.
+        assert sys.modules[CutDown.__module__].CutDown is CutDown
 
     def test_an_error_is_a_result(self):
         found = base.run(CutDown(tree='oak'))
-        self.assertIsInstance(found, actions.Result)
-        self.assertEqual(
-            {'code': 'refused', 'message': 'too hard'}, found.error
-        )
+        assert isinstance(found, actions.Result)
+        assert found.error == {'code': 'refused', 'message': 'too hard'}
 
     def test_an_input_of_another_type_is_an_error(self):
         for name, value, wanted in (
@@ -98,26 +85,18 @@ class MakingTest(testtools.TestCase):
             ('roots', {'a': 'b'}, 'Collection[str]'),
             ('roots', [['a']], 'Collection[str]'),
         ):
+            found = base.run(Plant(**{'tree': 'ash', name: value}))
             message = f'plant: {name} must be of type {wanted}'
-            found = base.run(planted(**{name: value}))
-            self.assertEqual(
-                {'code': 'invalid', 'message': message}, found.error
-            )
+            assert found.error == {'code': 'invalid', 'message': message}
 
     def test_inputs_are_converted(self):
         defaults = {
-            'tree': 'ash',
-            'count': 1,
-            'weight': None,
-            'marks': None,
-            'roots': [],
-            'more': None,
+            **{'tree': 'ash', 'count': 1, 'weight': None, 'marks': None},
+            **{'roots': [], 'more': None},
         }
+        typed = {'count': 2, 'weight': 3, 'marks': {'a': True}, 'more': [1]}
         for given, expected in (
-            (
-                {'count': 2, 'weight': 3, 'marks': {'a': True}, 'more': [1]},
-                {'count': 2, 'weight': 3, 'marks': {'a': True}, 'more': [1]},
-            ),
+            (typed, typed),
             # YAML and YAQL may have texts for numbers and lists.
             (
                 {'tree': 7, 'count': '2', 'weight': '3', 'roots': 'a'},
@@ -125,6 +104,5 @@ class MakingTest(testtools.TestCase):
             ),
             ({'count': None, 'roots': None}, {'roots': ()}),
         ):
-            self.assertEqual(
-                ('plant', {**defaults, **expected}), base.run(planted(**given))
-            )
+            action = Plant(**{'tree': 'ash', **given})
+            assert base.run(action) == ('plant', {**defaults, **expected})

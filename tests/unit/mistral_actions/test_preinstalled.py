@@ -20,40 +20,36 @@ def workflows():
     (point,) = metadata.entry_points(
         group='mistral.preinstalled_workflows', name='heat_plugins'
     )
-    found = {}
-    for path in point.load()():
-        with open(path, encoding='utf-8') as file:
-            found[pathlib.Path(path).stem] = file.read()
-    return found
+    paths = map(pathlib.Path, point.load()())
+    return {path.stem: path.read_text() for path in paths}
+
+
+def specs():
+    """Return the content of each, by name."""
+    return {k: yaml.safe_load(text)[k] for k, text in workflows().items()}
 
 
 class PreinstalledTest(testtools.TestCase):
-    def test_each_file_holds_the_workflow_of_its_name(self):
+    def test_each_file_is_installed_and_holds_the_workflow_of_its_name(self):
         found = workflows()
-        self.assertIn('software_deployment.trigger', found)
+        folder = pathlib.Path(preinstalled.__file__).parent / 'workflows'
+        assert {path.stem for path in folder.iterdir()} == set(found)
+        assert 'software_deployment.trigger' in found
         for name, text in found.items():
-            self.assertEqual([name], list(definitions.read(text)))
+            assert list(definitions.read(text)) == [name]
 
     def test_what_fails_is_handled_by_on_error_alone(self):
         """What on-complete handles fails the workflow in the end."""
-        for name, text in workflows().items():
-            for task in yaml.safe_load(text)[name]['tasks'].values():
-                self.assertNotIn('on-complete', task, name)
+        for name, spec in specs().items():
+            for task in spec['tasks'].values():
+                assert 'on-complete' not in task, name
 
     def test_each_short_task_of_a_loop_has_a_time_limit(self):
         """What a time limit continues has the user's token."""
         for name in ('heat_plugins.job', 'plan.configure'):
-            tasks = yaml.safe_load(workflows()[name])[name]['tasks']
-            for task, spec in tasks.items():
+            for task, spec in specs()[name]['tasks'].items():
                 if 'workflow' not in spec and task != 'run_action':
-                    self.assertIn('timeout', spec, task)
-                    self.assertIn('on-error', spec, task)
-
-    def test_all_that_is_there_is_installed(self):
-        folder = pathlib.Path(preinstalled.__file__).parent / 'workflows'
-        self.assertEqual(
-            {path.stem for path in folder.iterdir()}, set(workflows())
-        )
+                    assert {'timeout', 'on-error'} <= spec.keys(), task
 
     def given(self, task_input, inputs):
         """Return the arguments of an action; inputs are its workflow's."""
@@ -74,12 +70,7 @@ class PreinstalledTest(testtools.TestCase):
             if point.value.startswith('heat_plugins.')
         }
         called = set()
-        for text in workflows().values():
-            (workflow,) = [
-                one
-                for name, one in yaml.safe_load(text).items()
-                if name != 'version'
-            ]
+        for workflow in specs().values():
             for task in workflow['tasks'].values():
                 if task.get('workflow') == 'heat_plugins.job':
                     task = task['input']
@@ -88,4 +79,4 @@ class PreinstalledTest(testtools.TestCase):
                     given = self.given(task['input'], workflow['input'])
                     inspect.signature(point.load()).bind(**given)
         ours = {name for name in actions if name.startswith(_OURS)}
-        self.assertEqual(set(), ours - called)
+        assert ours - called == set()

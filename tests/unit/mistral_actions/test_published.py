@@ -57,10 +57,7 @@ def test_there_is_one_for_each_operation_with_its_arguments(namespace):
 @pytest.fixture
 def failing(monkeypatch):
     """Let the credentials of any action end in an error; return it run."""
-    fixture = config_fixture.Config(cfg.CONF)
-    fixture.setUp()
     config.register_opts(cfg.CONF)
-    fixture.config(group='heat_plugins', run_validations=True)
 
     def run(name, error):
         def fail(security):
@@ -75,8 +72,9 @@ def failing(monkeypatch):
         }
         return base.run(action(**given), 'workflow-1').error
 
-    yield run
-    fixture.cleanUp()
+    with config_fixture.Config(cfg.CONF) as fixture:
+        fixture.config(group='heat_plugins', run_validations=True)
+        yield run
 
 
 @pytest.mark.parametrize('name', ACTIONS)

@@ -13,7 +13,7 @@ from tests.unit import fake_swift
 BOX = 'heat-plugins-root'
 
 
-class Case(testtools.TestCase):
+class DeleteTest(testtools.TestCase):
     def use(self, count=5, **options):
         keys.KeyKeeper.forget_abilities()
         self.addCleanup(keys.KeyKeeper.forget_abilities)
@@ -27,64 +27,50 @@ class Case(testtools.TestCase):
             self.store.put_object(BOX, name, b'')
         del self.cluster.seen[:]
 
-    def delete(self, names=None):
+    def delete(self):
         """Delete objects; return how."""
-        cleaning.delete(self.store, BOX, names or self.names)
-        self.assertEqual((), tuple(cleaning.everything(self.store, BOX)))
+        cleaning.delete(self.store, BOX, self.names)
+        assert tuple(cleaning.everything(self.store, BOX)) == ()
         return [each.method for each in self.cluster.seen[:-1]]
 
-
-class DeleteTest(Case):
-    def test_many_go_with_one_request(self):
-        self.use()
-        self.assertEqual(['POST'], self.delete())
-
-    def test_so_many_at_a_time_as_the_store_takes(self):
-        self.use(bulk_delete=2)
-        self.assertEqual(['POST', 'POST', 'POST'], self.delete())
-
-    def test_one_goes_by_itself(self):
-        self.use(count=1)
-        self.assertEqual(['DELETE'], self.delete())
-
-    def test_so_do_all_where_the_store_can_do_no_more(self):
-        for options in ({'bulk_delete': 0}, {'info': False}):
+    def test_many_go_with_as_few_requests_as_the_store_can(self):
+        for options, methods in (
+            ({}, ['POST']),
+            ({'bulk_delete': 2}, ['POST'] * 3),
+            ({'count': 1}, ['DELETE']),
+            ({'bulk_delete': 0}, ['DELETE'] * 5),
+            ({'info': False}, ['DELETE'] * 5),
+        ):
             self.use(**options)
-            self.assertEqual(['DELETE'] * 5, self.delete())
+            assert self.delete() == methods, options
 
-    def test_and_those_that_it_has_left(self):
+    def test_those_that_it_has_left_or_refused_go_by_themselves(self):
         self.use()
         self.cluster.stubborn.add(self.names[3])
-        self.assertEqual(['POST', 'DELETE'], self.delete())
-
-    def test_and_all_if_it_refuses(self):
+        assert self.delete() == ['POST', 'DELETE']
         self.use()
         self.cluster.fail(1, 405, 'POST')
-        self.assertEqual(['POST'] + ['DELETE'] * 5, self.delete())
+        assert self.delete() == ['POST'] + ['DELETE'] * 5
 
     def test_what_cannot_be_deleted_is_an_error(self):
         self.use()
         self.cluster.fail(10, 503)
-        self.assertRaises(
-            errors.Unavailable, cleaning.delete, self.store, BOX, self.names
-        )
+        self.assertRaises(errors.Unavailable, self.delete)
 
     def test_a_container_that_is_gone_is_empty(self):
         self.use()
-        cleaning.drop(self.store, BOX)
-        self.assertIsNone(self.cluster.container(BOX))
-        self.assertEqual((), tuple(cleaning.everything(self.store, BOX)))
-        cleaning.drop(self.store, BOX)
+        for _ in range(2):
+            cleaning.drop(self.store, BOX)
+            assert self.cluster.container(BOX) is None
+            assert tuple(cleaning.everything(self.store, BOX)) == ()
 
-
-class DropTest(Case):
     def test_a_container_that_is_too_full_goes_in_several_calls(self):
         self.patch(cleaning, 'DROPPED', 2)
         self.use(count=7)
         self.assertRaises(errors.Conflict, cleaning.drop, self.store, BOX)
-        self.assertEqual(1, len(self.cluster.container(BOX).objects))
+        assert len(self.cluster.container(BOX).objects) == 1
         cleaning.drop(self.store, BOX)
-        self.assertIsNone(self.cluster.container(BOX))
+        assert self.cluster.container(BOX) is None
 
 
 class BinTest(testtools.TestCase):
@@ -95,32 +81,33 @@ class BinTest(testtools.TestCase):
         self.patch(cleaning, 'time', clock)
         self.bin = cleaning.Bin()
 
+    def take(self, *, is_last=False):
+        return self.bin.take(is_last=is_last)
+
     def test_it_is_emptied_when_nothing_has_come_for_two_seconds(self):
         for name in 'abc':
             self.bin.add(name)
             self.now += 1.5
-            self.assertEqual([], self.bin.take(is_last=False))
+            assert self.take() == []
         self.now += 0.5
-        self.assertEqual(['a', 'b', 'c'], self.bin.take(is_last=False))
+        assert self.take() == ['a', 'b', 'c']
         self.now += 2
-        self.assertEqual([], self.bin.take(is_last=False))
+        assert self.take() == []
 
     def test_or_when_there_is_no_end_of_what_comes(self):
         taken = []
         for second in range(100):
             self.bin.add(f'{second}')
             self.now += 1
-            taken.append(len(self.bin.take(is_last=False)))
-        self.assertEqual(3, len([count for count in taken if count]))
-        self.assertEqual(30, max(taken))
+            taken.append(len(self.take()))
+        assert len([count for count in taken if count]) == 3
+        assert max(taken) == 30
 
-    def test_or_when_nobody_is_to_come_later(self):
-        self.bin.add('a')
-        self.assertEqual(['a'], self.bin.take(is_last=True))
-
-    def test_or_when_it_is_full(self):
+    def test_or_when_it_is_full_or_nobody_is_to_come_later(self):
         for number in range(499):
             self.bin.add(f'{number}')
-        self.assertEqual([], self.bin.take(is_last=False))
+        assert self.take() == []
         self.bin.add('499')
-        self.assertEqual(500, len(self.bin.take(is_last=False)))
+        assert len(self.take()) == 500
+        self.bin.add('a')
+        assert self.take(is_last=True) == ['a']

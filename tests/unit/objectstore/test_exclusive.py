@@ -2,6 +2,7 @@
 """Of those who create an object at the same time, one does."""
 
 import functools
+import itertools
 import threading
 
 import testtools
@@ -42,20 +43,19 @@ class CreateTest(testtools.TestCase):
         return place
 
     def test_an_object_is_created_once_and_nothing_else_is_left(self):
-        self.assertTrue(self.create(body=b'1'))
-        self.assertFalse(self.create(body=b'2'))
-        self.assertEqual({'a': b'1'}, self.objects())
+        assert self.create(body=b'1')
+        assert not self.create(body=b'2')
+        assert self.objects() == {'a': b'1'}
 
     def test_without_a_container_nothing_is_made(self):
         self.store.delete_container('box')
         self.assertRaises(errors.NoObject, self.create)
-        self.assertIsNone(self.cluster.container('box'))
+        assert self.cluster.container('box') is None
 
     def test_a_name_may_hold_anything_that_a_name_may_hold(self):
         for name in ('a/b', 'a', 'plan-lock:ü %', 'a/b/c'):
-            self.assertTrue(self.create(name))
-            self.assertFalse(self.create(name))
-        self.assertEqual(4, len(self.objects()))
+            assert (self.create(name), self.create(name)) == (True, False)
+        assert len(self.objects()) == 4
 
     def test_the_earlier_one_waits_until_the_other_has_given_way(self):
         came = self.announce(self.now + 1)
@@ -63,45 +63,45 @@ class CreateTest(testtools.TestCase):
         def sleep(seconds):
             self.store.delete_object('box', came)
 
-        self.assertTrue(self.create(sleep=sleep))
-        self.assertEqual({'a': b'1'}, self.objects())
+        assert self.create(sleep=sleep)
+        assert self.objects() == {'a': b'1'}
 
-    def test_a_candidate_that_has_died_is_not_in_the_way(self):
+    def test_who_has_died_is_not_in_the_way_nor_what_is_no_candidate(self):
         self.announce(self.now - 3600)
         self.announce(self.now - 3600, token='01')
-        self.assertTrue(self.create())
-        self.assertEqual({'a': b'1'}, self.objects())
+        assert self.create()
+        assert self.objects() == {'a': b'1'}
+        self.store.put_object('box', f'{exclusive.FOLDER}b/x', b'')
+        assert self.create('b')
 
     def test_a_later_candidate_that_has_died_is_waited_for_for_a_while(self):
         self.announce(self.now + 5)
         ticks = iter(range(1000))
-        self.assertTrue(self.create(clock=lambda: float(next(ticks))))
-        self.assertEqual({'a': b'1'}, self.objects())
+        assert self.create(clock=lambda: float(next(ticks)))
+        assert self.objects() == {'a': b'1'}
 
     def test_a_store_too_slow_to_tell_is_told_and_nothing_is_left(self):
         self.patch(exclusive, 'PATIENCE', -1.0)
         error = self.assertRaises(errors.Unavailable, self.create)
-        self.assertIn('Cannot create object a', str(error))
-        self.assertEqual({}, self.objects())
+        assert 'Cannot create object a' in str(error)
+        assert self.objects() == {}
 
     def test_a_slow_listing_is_read_again(self):
         times = iter([0.0, 0.0, 60.0, 60.0, 61.0])
-        self.assertTrue(self.create(clock=lambda: next(times)))
+        assert self.create(clock=lambda: next(times))
 
     def test_whatever_fails_leaves_no_announcement(self):
         for method, number in (('PUT', 1), ('GET', 2), ('PUT', 2)):
-            count = 0
+            count = itertools.count(1)
 
-            def before(request, method=method, number=number):
-                nonlocal count
-                count += request.method == method
-                if count == number and request.method == method:
+            def before(request, method=method, number=number, count=count):
+                if request.method == method and next(count) == number:
                     self.cluster.cut()
 
             self.cluster.before = before
             self.assertRaises(errors.Unavailable, self.create)
             self.cluster.before = lambda request: None
-            self.assertEqual({}, self.objects())
+            assert self.objects() == {}
 
     def unanswered(self, served):
         """Lose the answer to the PUT of the object.
@@ -119,15 +119,14 @@ class CreateTest(testtools.TestCase):
 
     def test_what_was_created_without_an_answer_is_read_again(self):
         self.unanswered(lambda: self.objects().update(a=b'1'))
-        self.assertTrue(self.create())
-        self.assertEqual({'a': b'1'}, self.objects())
-
-    def test_without_an_answer_it_may_be_another_s(self):
+        assert self.create()
+        assert self.objects() == {'a': b'1'}
+        # It may be another's.
         for there in (b'2', b'1, and more'):
+            self.store.delete_object('box', 'a')
             self.unanswered(lambda there=there: self.objects().update(a=there))
             self.assertRaises(errors.Unavailable, self.create)
-            self.assertEqual({'a': there}, self.objects())
-            self.store.delete_object('box', 'a')
+            assert self.objects() == {'a': there}
 
     def test_of_many_at_once_exactly_one_wins(self):
         for store in (fake_swift.ceph(), fake_swift.Cluster()):
@@ -144,9 +143,5 @@ class CreateTest(testtools.TestCase):
                     won.append(body)
 
             threads.run(*(functools.partial(race, n) for n in range(12)))
-            self.assertEqual([self.objects()['a']], won)
-            self.assertEqual(['a'], list(self.objects()))
-
-    def test_what_is_no_announcement_is_not_in_the_way(self):
-        self.store.put_object('box', f'{exclusive.FOLDER}a/x', b'')
-        self.assertTrue(self.create())
+            assert won == [self.objects()['a']]
+            assert list(self.objects()) == ['a']

@@ -80,23 +80,20 @@ def test_names_have_no_prefix_and_are_no_announcements(store):
     assert json_records.Records(store, 'gone').names() == []
 
 
-def test_one_creates_a_record_and_its_container(store):
+def test_a_record_is_created_once_and_its_container(store):
     records = json_records.Records(store, 'new')
-    assert records.create('x', 1)
-    assert not records.create('x', 2)
+    assert [records.create('x', number) for number in (1, 2)] == [True, False]
     assert records.find('x') == 1
 
 
 def test_requests_are_repeated_by_a_pool_alone():
     cluster = fake_swift.Cluster()
-    cluster.store().put_container('box', {})
-    cluster.fail(1, 503, 'PUT')
-    once = json_records.Records(cluster.store(), 'box')
+    store = cluster.store()
+    store.put_container('box', {})
+    cluster.fail(2, 503, 'PUT')
+    once = json_records.Records(store, 'box')
     with pytest.raises(errors.Unavailable):
         once.write('x', 1)
-    cluster.fail(1, 503, 'PUT')
-    patient = json_records.Records(
-        cluster.store(), 'box', pool=pools.Pool(wait=0)
-    )
-    patient.write('x', 1)
+    pool = pools.Pool(wait=0)
+    json_records.Records(store, 'box', pool=pool).write('x', 1)
     assert once.find('x') == 1

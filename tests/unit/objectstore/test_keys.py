@@ -6,6 +6,7 @@ import functools
 import threading
 import time
 
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -26,14 +27,16 @@ def at(seconds):
     return time.time() + seconds
 
 
-class Case(testtools.TestCase):
+class KeyTest(testtools.TestCase):
+    """A cluster, and the keepers of engines that use it."""
+
     def setUp(self):
         super().setUp()
-        keys.KeyKeeper.forget_abilities()
         self.addCleanup(keys.KeyKeeper.forget_abilities)
         self.use(fake_swift.Cluster())
 
     def use(self, cluster):
+        keys.KeyKeeper.forget_abilities()
         self.cluster = cluster
 
     def keeper(
@@ -51,11 +54,11 @@ class Case(testtools.TestCase):
             overlap=overlap,
         )
 
-    def meta(self, project_id='project-1'):
-        return self.cluster.container(BOX, project_id).meta
+    def ensure(self, *project, box=BOX, **options):
+        return self.keeper(*project, **options).ensure(box)
 
-    def url(self, signer, name='signals/d/c'):
-        return signer.url(name, int(time.time()) + 600)
+    def meta(self):
+        return self.cluster.container(BOX).meta
 
     def overtake(self, method, do):
         """Let another client act right after the next such request."""
@@ -70,53 +73,46 @@ class Case(testtools.TestCase):
 
         self.cluster.before = wait
 
-    def assert_usable(self, *signers):
-        for signer in signers:
-            self.assertEqual(201, self.cluster.put_signed(self.url(signer)))
+    def put(self, signer):
+        """Return the status of a PUT by a signer's URL."""
+        url = signer.url('signals/d/c', int(time.time()) + 600)
+        return self.cluster.put_signed(url)
 
-    def assert_unusable(self, signer):
-        self.assertIn(self.cluster.put_signed(self.url(signer)), (401, 403))
+    def takes(self, *signers):
+        return {self.put(signer) for signer in signers} == {201}
 
-    def refusal(self, keeper=None):
+    def probes(self):
+        return sum(each.signed for each in self.cluster.seen)
+
+    def refusal(self, **options):
         """Return the words with which a keeper refuses."""
-        keeper = keeper or self.keeper()
-        error = self.assertRaises(errors.TempURLsUnusable, keeper.ensure, BOX)
-        return str(error)
+        with pytest.raises(errors.TempURLsUnusable) as caught:
+            self.ensure(**options)
+        return str(caught.value)
 
+    def test_a_signer_keeps_its_key_to_itself_and_ends_with_32_bit_time(self):
+        signer = self.ensure()
+        assert signer.key not in repr(signer)
+        url = signer.url('signals/d/c', 2**40)
+        assert f'temp_url_expires={keys.MAX_EXPIRES}' in url
+        assert self.cluster.put_signed(url) == 201
 
-class SignerTest(Case):
-    def test_a_signer_keeps_its_key_to_itself(self):
-        signer = self.keeper().ensure(BOX)
-        self.assertNotIn(signer.key, repr(signer))
-
-    def test_no_url_outlives_32_bit_time(self):
-        url = self.keeper().ensure(BOX).url('signals/d/c', 2**40)
-        self.assertIn(f'temp_url_expires={keys.MAX_EXPIRES}', url)
-        self.assertEqual(201, self.cluster.put_signed(url))
-
-
-class DerivedKeyTest(Case):
-    def test_a_container_is_made_with_its_key_in_one_request(self):
-        signer = self.keeper().ensure(BOX)
-        self.assert_usable(signer)
-        self.assertEqual({KEY: signer.key}, self.meta())
-        self.assertEqual(
-            1, sum(s.method in ('PUT', 'POST') for s in self.cluster.seen[:-1])
-        )
-
-    def test_a_container_that_has_its_key_is_not_written_to(self):
-        first = self.keeper().ensure(BOX)
+    def test_a_container_is_made_with_its_key_by_one_request_once(self):
+        signer = self.ensure()
+        assert self.takes(signer)
+        assert self.meta() == {KEY: signer.key}
+        written = [s for s in self.cluster.seen[:-1] if s.method != 'GET']
+        assert [s.method for s in written if s.method != 'HEAD'] == ['PUT']
         del self.cluster.seen[:]
-        self.assertEqual(first, self.keeper().ensure(BOX))
-        self.assertEqual([f'HEAD /{BOX}'], self.cluster.asked())
+        assert self.ensure() == signer
+        assert self.cluster.asked() == [f'HEAD /{BOX}']
 
     def test_a_container_without_a_key_is_given_one(self):
         self.cluster.store().put_container(BOX, {})
-        self.assert_usable(self.keeper().ensure(BOX))
-        self.assertNotIn(KEY_2, self.meta())
+        assert self.takes(self.ensure())
+        assert KEY_2 not in self.meta()
 
     def test_engines_that_start_together_get_the_same_key(self):
-        # All have asked for the container before the first one makes it.
         barrier = threading.Barrier(8)
 
         def meet(request):
@@ -125,207 +121,169 @@ class DerivedKeyTest(Case):
 
         self.cluster.before = meet
         signers = []
-
-        def ensure():
-            signers.append(self.keeper().ensure(BOX))
-
-        threads.run(*[ensure] * 8)
+        threads.run(*[lambda: signers.append(self.ensure())] * 8)
         self.cluster.before = lambda request: None
-        self.assertEqual(8, len(signers))
-        self.assertEqual(1, len(set(signers)))
-        self.assert_usable(*signers)
+        assert (len(signers), len(set(signers))) == (8, 1)
+        assert self.takes(*signers)
 
     def test_keys_differ_by_secret_and_by_container(self):
-        self.assertNotEqual(
-            self.keeper().ensure(BOX).key, self.keeper().ensure('other').key
-        )
-        self.assertNotEqual(
-            keys.derive('one', 'purpose'), keys.derive('two', 'purpose')
-        )
+        assert self.ensure().key != self.ensure(box='other').key
+        assert keys.derive('one', 'purpose') != keys.derive('two', 'purpose')
 
     def test_an_outage_is_told_as_one_and_passes(self):
         for method in ('HEAD', 'PUT', 'GET'):
             self.cluster.fail(method=method)
-            self.assertRaises(errors.Unavailable, self.keeper().ensure, BOX)
-        self.assert_usable(self.keeper().ensure(BOX))
+            with pytest.raises(errors.Unavailable):
+                self.ensure()
+        assert self.takes(self.ensure())
 
-
-class WithdrawalTest(Case):
-    def test_no_url_works_any_more_until_there_is_need_of_one(self):
-        old = self.keeper(secret='old').ensure(BOX)
-        new = self.keeper(secret='new').ensure(BOX)
-        self.assert_usable(old, new)
+    def test_no_url_works_after_a_withdrawal_until_there_is_need_of_one(self):
+        old, new = self.ensure(secret='old'), self.ensure(secret='new')
+        assert self.takes(old, new)
         keys.withdraw(self.cluster.store(), BOX)
-        self.assert_unusable(old)
-        self.assert_unusable(new)
-        self.assertEqual({}, self.meta())
-        self.assert_usable(self.keeper(secret='new').ensure(BOX))
+        assert [self.put(old), self.put(new)] == [401, 401]
+        assert self.meta() == {}
+        assert self.takes(self.ensure(secret='new'))
 
-
-class RotationTest(Case):
-    def setUp(self):
-        super().setUp()
-        self.old = self.keeper(secret='old')
-        self.new = self.keeper(secret='new')
-
-    def until(self):
-        return int(self.meta()[KEY_2_EXPIRES])
-
-    def test_engines_of_both_kinds_sign_while_they_are_restarted(self):
-        old, new = self.old.ensure(BOX), self.new.ensure(BOX)
-        for keeper in (self.old, self.old, self.new, self.old, self.new):
-            self.assertIn(keeper.ensure(BOX), (old, new))
-            self.assert_usable(old, new)
-        self.assertEqual({KEY: new.key, KEY_2: old.key}, self.meta())
+    def test_engines_of_both_secrets_sign_while_they_are_restarted(self):
+        old, new = self.ensure(secret='old'), self.ensure(secret='new')
+        for secret in ('old', 'old', 'new', 'old', 'new'):
+            assert self.ensure(secret=secret) in (old, new)
+            assert self.takes(old, new)
+        assert self.meta() == {KEY: new.key, KEY_2: old.key}
 
     def test_the_old_key_goes_when_its_urls_have_run_out(self):
-        # By the store's clock, though this host's is wrong.
+        """By the store's clock, though this host's is wrong."""
         for ahead in (-300, 0, 300):
-            keys.KeyKeeper.forget_abilities()
             self.use(fake_swift.Cluster(clock=functools.partial(at, ahead)))
             self.cluster.now = self.cluster.clock
-            old = self.keeper(secret='old').ensure(BOX)
+            old = self.ensure(secret='old')
             keeper = self.keeper(secret='new', overlap=100)
             new = keeper.ensure(BOX)
-            self.assertAlmostEqual(at(ahead + 100), self.until(), delta=10)
+            assert abs(at(ahead + 100) - int(self.meta()[KEY_2_EXPIRES])) < 10
             keeper.ensure(BOX)
-            self.assert_usable(old, new)
+            assert self.takes(old, new)
             self.meta()[KEY_2_EXPIRES] = str(int(at(ahead)) - 10)
-            self.assertEqual(new, keeper.ensure(BOX))
-            self.assertEqual({KEY: new.key}, self.meta())
-            self.assert_usable(new)
-            self.assert_unusable(old)
+            assert keeper.ensure(BOX) == new
+            assert self.meta() == {KEY: new.key}
+            assert (self.put(new), self.put(old)) == (201, 401)
 
     def test_an_engine_never_drops_the_key_that_it_signs_with(self):
-        old_keeper = self.keeper(secret='old', overlap=100)
-        new_keeper = self.keeper(secret='new', overlap=100)
-        old_keeper.ensure(BOX)
-        new_keeper.ensure(BOX)
+        old = self.keeper(secret='old', overlap=100)
+        new = self.keeper(secret='new', overlap=100)
+        old.ensure(BOX)
+        new.ensure(BOX)
         self.meta()[KEY_2_EXPIRES] = '1000'
-        self.assert_usable(old_keeper.ensure(BOX))
-        self.assertGreater(self.until(), time.time())
-        self.assert_usable(new_keeper.ensure(BOX))
+        assert self.takes(old.ensure(BOX))
+        assert int(self.meta()[KEY_2_EXPIRES]) > time.time()
+        assert self.takes(new.ensure(BOX))
 
     def test_a_second_rotation_does_not_take_over_the_term_of_the_first(self):
-        self.old.ensure(BOX)
-        self.keeper(secret='new', overlap=100).ensure(BOX)
-        new = self.new.ensure(BOX)
-        newest = self.keeper(secret='newest').ensure(BOX)
-        self.assertNotIn(KEY_2_EXPIRES, self.meta())
-        self.assert_usable(new, newest)
+        self.ensure(secret='old')
+        self.ensure(secret='new', overlap=100)
+        new, newest = self.ensure(secret='new'), self.ensure(secret='newest')
+        assert KEY_2_EXPIRES not in self.meta()
+        assert self.takes(new, newest)
 
     def test_a_term_that_cannot_be_read_drops_nothing(self):
-        old = self.old.ensure(BOX)
-        new = self.new.ensure(BOX)
+        old, new = self.ensure(secret='old'), self.ensure(secret='new')
         self.meta()[KEY_2_EXPIRES] = 'yesterday'
-        self.new.ensure(BOX)
-        self.assert_usable(old, new)
+        self.ensure(secret='new')
+        assert self.takes(old, new)
 
+    def test_a_random_key_is_written_once_and_then_read(self):
+        first = self.ensure(secret=None)
+        assert self.ensure(secret=None) == first
+        assert len(bytes.fromhex(first.key)) == 32
+        assert first.key != self.ensure(secret=None, box='other').key
+        # A container that was deleted comes back with it.
+        self.cluster.store().delete_container(BOX)
+        again = self.keeper(secret=None).ensure(BOX, first)
+        assert self.takes(first, again)
 
-class RandomKeyTest(Case):
-    def test_a_key_is_written_once_and_then_read(self):
-        first = self.keeper(secret=None).ensure(BOX)
-        second = self.keeper(secret=None).ensure(BOX)
-        self.assertEqual(first, second)
-        self.assertRegex(first.key, '^[0-9a-f]{64}$')
-        self.assert_usable(first)
-        self.assertNotEqual(
-            first.key, self.keeper(secret=None).ensure('other').key
-        )
+    def test_of_two_random_keys_at_once_both_engines_use_the_one_that_stands(
+        self,
+    ):
+        self.overtake('PUT', lambda: self.meta().update({KEY: 'the-other'}))
+        signer = self.ensure(secret=None)
+        assert signer.key == 'the-other'
+        assert self.takes(signer)
 
-    def test_of_two_that_write_at_once_both_use_the_key_that_stands(self):
-        self.overtake('PUT', lambda: self.meta().update({KEY: 'of-the-other'}))
-        signer = self.keeper(secret=None).ensure(BOX)
-        self.assertEqual('of-the-other', signer.key)
-        self.assert_usable(signer)
-
-    def test_a_container_that_was_deleted_comes_back_with_its_key(self):
-        keeper = self.keeper(secret=None)
-        signer = keeper.ensure(BOX)
-        self.cluster.store('project-1').delete_container(BOX)
-        again = keeper.ensure(BOX, signer)
-        self.assert_usable(signer, again)
-
-
-class AccountKeyTest(Case):
-    def setUp(self):
-        super().setUp()
-        self.use(fake_swift.ceph())
-
-    def test_it_serves_where_container_keys_are_shown_but_not_honoured(self):
-        signer = self.keeper().ensure(BOX)
-        self.assert_usable(signer)
-        self.assertIn(KEY, self.meta())
-        self.assertEqual({ACCOUNT_KEY: signer.key}, self.cluster.account())
-
-    def test_it_serves_under_each_form_of_cephs_storage_url(self):
+    def test_the_account_s_key_serves_under_each_storage_url_of_ceph(self):
         for endpoint in (
-            'http://rgw/swift/v1',
+            fake_swift.CEPH,
             'http://rgw/swift/v1/AUTH_%(project_id)s',
             'http://rgw/v1',
             'http://rgw/v1/AUTH_%(project_id)s',
         ):
-            keys.KeyKeeper.forget_abilities()
             self.use(fake_swift.ceph(endpoint))
-            signer = self.keeper().ensure(BOX)
-            self.assert_usable(signer)
-            self.assertEqual('sha1', signer.digest)
+            signer = self.ensure()
+            assert self.takes(signer)
+            assert signer.digest == 'sha1'
+            assert KEY in self.meta()
+            assert self.cluster.account() == {ACCOUNT_KEY: signer.key}
 
-    def test_a_key_that_somebody_else_set_is_used_and_never_replaced(self):
+    def test_an_account_s_key_of_somebody_else_is_used_and_not_replaced(self):
+        self.use(fake_swift.ceph())
         for secret in ('s3cret', 'rotated', None):
             self.cluster.account()[ACCOUNT_KEY] = 'foreign'
-            signer = self.keeper(secret=secret).ensure(BOX)
-            self.assertEqual('foreign', signer.key)
-            self.assert_usable(signer)
-            self.assertEqual({ACCOUNT_KEY: 'foreign'}, self.cluster.account())
-        self.assertNotIn('POST ', self.cluster.asked())
+            signer = self.ensure(secret=secret)
+            assert signer.key == 'foreign'
+            assert self.takes(signer)
+            assert self.cluster.account() == {ACCOUNT_KEY: 'foreign'}
+        assert 'POST ' not in self.cluster.asked()
 
-    def test_who_sets_one_at_the_same_time_wins(self):
+    def test_who_sets_an_account_s_key_at_the_same_time_wins(self):
+        self.use(fake_swift.ceph())
         account = self.cluster.account()
-        self.overtake(
-            'POST', lambda: account.update({ACCOUNT_KEY: 'of-the-other'})
-        )
-        signer = self.keeper().ensure(BOX)
-        self.assertEqual('of-the-other', signer.key)
-        self.assert_usable(signer)
+        self.overtake('POST', lambda: account.update({ACCOUNT_KEY: 'other'}))
+        signer = self.ensure()
+        assert signer.key == 'other'
+        assert self.takes(signer)
 
-    def test_two_engines_get_the_same_key(self):
-        first = self.keeper().ensure(BOX)
+    def test_engines_share_an_account_s_key_and_projects_do_not(self):
+        self.use(fake_swift.ceph())
+        """Who owns an account can read its key."""
+        ours = self.ensure()
         self.cluster.account().clear()
-        self.assertEqual(first, self.keeper().ensure(BOX))
+        assert self.ensure() == ours
+        theirs = self.ensure('project-2', box='heat-plugins-other')
+        assert ours.key != theirs.key
+        assert self.takes(ours, theirs)
 
-    def test_no_two_projects_have_the_same_key(self):
-        # Who owns an account can read its key.
-        ours = self.keeper().ensure(BOX)
-        theirs = self.keeper('project-2').ensure('heat-plugins-other')
-        self.assertNotEqual(ours.key, theirs.key)
-        self.assert_usable(ours, theirs)
-
-    def test_without_a_known_project_the_key_is_random(self):
-        self.patch(fake_swift.Transport, 'project_id', lambda transport: None)
-        first = self.keeper().ensure(BOX)
-        self.assert_usable(first)
+    def test_without_a_known_project_the_account_s_key_is_random(self):
+        self.use(fake_swift.ceph())
+        self.patch(fake_swift.Transport, 'project_id', lambda way: None)
+        first = self.ensure()
+        assert self.takes(first)
         self.cluster.account().clear()
-        self.assertNotEqual(first.key, self.keeper().ensure(BOX).key)
-
-
-class AbilityTest(Case):
-    def probes(self):
-        return sum(each.signed for each in self.cluster.seen)
+        assert first.key != self.ensure().key
 
     def test_a_host_whose_clock_is_wrong_probes_by_the_store_s(self):
         for ahead in (-3000, 3000):
-            keys.KeyKeeper.forget_abilities()
             self.use(fake_swift.Cluster(clock=functools.partial(at, ahead)))
             self.cluster.now = self.cluster.clock
-            self.assertEqual(keys.CONTAINER, self.keeper().ensure(BOX).kind)
+            assert self.ensure().kind == keys.CONTAINER
 
-    def test_a_cluster_is_probed_once_for_all_of_its_projects(self):
-        self.keeper().ensure(BOX)
-        self.keeper().ensure('other')
-        self.keeper('project-2').ensure(BOX)
-        self.assertEqual(1, self.probes())
-        self.assertEqual(1, self.cluster.asked().count('GET /info'))
+    def test_a_cluster_is_probed_once_for_its_projects_until_an_hour_later(
+        self,
+    ):
+        self.ensure()
+        now = time.monotonic()
+        self.patch(keys.time, 'monotonic', lambda: now + 3500)
+        self.ensure(box='other')
+        self.ensure('project-2')
+        assert self.probes() == 1
+        assert self.cluster.asked().count('GET /info') == 1
+        self.cluster.container_keys = False
+        self.patch(keys.time, 'monotonic', lambda: now + 3700)
+        signer = self.ensure()
+        assert self.cluster.account() == {ACCOUNT_KEY: signer.key}
+
+    def test_another_cluster_is_probed_by_itself(self):
+        self.ensure()
+        self.cluster = fake_swift.ceph()
+        assert self.takes(self.ensure())
 
     def test_threads_that_come_together_probe_once(self):
         made = threading.Semaphore(0)
@@ -336,7 +294,7 @@ class AbilityTest(Case):
                 made.release()
             elif request.url.endswith('/info'):
                 for _ in range(6):
-                    self.assertTrue(made.acquire(timeout=10))
+                    assert made.acquire(timeout=10)
                 # The others are on their way to the question.
                 time.sleep(0.05)
                 made.release(6)
@@ -344,22 +302,20 @@ class AbilityTest(Case):
         self.cluster.before = wait_for_the_others
 
         def ensure(number):
-            signers.append(self.keeper().ensure(f'{BOX}-{number}'))
+            signers.append(self.ensure(box=f'{BOX}-{number}'))
 
         threads.run(*(functools.partial(ensure, n) for n in range(6)))
-        self.assertEqual(6, len(signers))
-        self.assertEqual(1, self.probes())
+        assert (len(signers), self.probes()) == (6, 1)
 
     def test_who_is_refused_in_the_place_of_others_asks_alone(self):
         self.use(fake_swift.ceph())
         url = self.cluster.store().url
         probing, others = threading.Event(), threading.Event()
-        self.addCleanup(others.set)
 
         def refuse_the_first(request):
             if request.url.endswith('/info') and not probing.is_set():
                 probing.set()
-                self.assertTrue(others.wait(10))
+                assert others.wait(10)
                 # The other one has come to the same question by then.
                 time.sleep(0.05)
             elif request.method == 'PUT' and probing.is_set():
@@ -370,131 +326,103 @@ class AbilityTest(Case):
 
         self.cluster.before = refuse_the_first
         with futures.ThreadPoolExecutor() as pool:
-            first = pool.submit(self.keeper().ensure, BOX)
-            self.assertTrue(probing.wait(10))
-            second = self.keeper('project-2').ensure('other')
-        self.assert_usable(first.result(), second)
-
-    def test_another_cluster_is_probed_by_itself(self):
-        self.keeper().ensure(BOX)
-        self.use(fake_swift.ceph())
-        self.assert_usable(self.keeper().ensure(BOX))
-
-    def test_a_cluster_is_probed_again_after_an_hour(self):
-        self.keeper().ensure(BOX)
-        now = time.monotonic()
-        self.patch(keys.time, 'monotonic', lambda: now + 3500)
-        self.keeper().ensure(BOX)
-        self.assertEqual(1, self.probes())
-        self.cluster.container_keys = False
-        self.patch(keys.time, 'monotonic', lambda: now + 3700)
-        signer = self.keeper().ensure(BOX)
-        self.assertEqual({ACCOUNT_KEY: signer.key}, self.cluster.account())
+            first = pool.submit(self.ensure)
+            assert probing.wait(10)
+            second = self.ensure('project-2', box='other')
+        assert self.takes(first.result(), second)
 
     def test_an_outage_while_probing_says_nothing_about_keys(self):
         self.cluster.before = lambda request: (
-            self.cluster.fail(status=429)
-            if 'temp_url_sig' in request.url
-            else None
+            'temp_url_sig' in request.url and self.cluster.fail(status=429)
         )
-        self.assertRaises(errors.Unavailable, self.keeper().ensure, BOX)
-        self.assertEqual({}, self.cluster.account())
+        with pytest.raises(errors.Unavailable):
+            self.ensure()
+        assert self.cluster.account() == {}
 
     def test_the_most_wanted_digest_that_is_allowed_signs(self):
         for allowed, wanted, used in (
-            (('sha1', 'sha256', 'sha512'), DIGESTS, 'sha256'),
+            (DIGESTS, DIGESTS, 'sha256'),
             (('sha512', 'sha1'), DIGESTS, 'sha512'),
             (('sha1',), DIGESTS, 'sha1'),
             (None, DIGESTS, 'sha1'),
             (('sha256', 'sha1'), ('sha1', 'sha256'), 'sha1'),
         ):
-            keys.KeyKeeper.forget_abilities()
             self.use(
                 fake_swift.Cluster(
                     digests=allowed or DIGESTS, named_digests=allowed
                 )
             )
-            signer = self.keeper(digests=wanted).ensure(BOX)
-            self.assertEqual(used, signer.digest)
-            self.assert_usable(signer)
+            signer = self.ensure(digests=wanted)
+            assert signer.digest == used
+            assert self.takes(signer)
 
     def test_without_info_each_digest_is_tried(self):
         self.use(fake_swift.Cluster(info=False, digests=('sha1',)))
-        signer = self.keeper().ensure(BOX)
-        self.assertEqual('sha1', signer.digest)
-        self.assert_usable(signer)
-        self.assertEqual({}, self.cluster.account())
+        signer = self.ensure()
+        assert signer.digest == 'sha1'
+        assert self.takes(signer)
+        assert self.cluster.account() == {}
 
     def test_an_info_of_another_shape_does_no_harm(self):
         for about in (None, True, {}, {'allowed_digests': None}):
-            keys.KeyKeeper.forget_abilities()
             self.use(fake_swift.Cluster(info={'tempurl': about}))
-            self.assert_usable(self.keeper().ensure(BOX))
+            assert self.takes(self.ensure())
 
-
-class RefusalTest(Case):
     def test_a_missing_role_is_named(self):
         self.cluster.denied.add('project-1')
         reason = self.refusal()
-        self.assertIn('403 to HEAD of heat-plugins-root', reason)
-        self.assertIn('operator_roles', reason)
+        assert '403 to HEAD of heat-plugins-root' in reason
+        assert 'operator_roles' in reason
 
     def test_whether_something_may_have_been_made_by_then_is_told(self):
-        for method in ('HEAD', 'PUT'):
-            with self.subTest(method):
-                self.cluster.fail(status=401, method=method)
-                error = self.assertRaises(
-                    errors.Unavailable, self.keeper().ensure, BOX
-                )
-                self.assertEqual(
-                    method == 'HEAD', isinstance(error, errors.TokenRejected)
-                )
-                self.assertIn('refuses every token', str(error))
-                self.cluster.fail(status=503, method=method)
-                error = self.assertRaises(
-                    errors.Unavailable, self.keeper().ensure, BOX
-                )
-                self.assertEqual(
-                    method == 'HEAD', isinstance(error, errors.Untouched)
-                )
+        for method, status, is_untouched, kind in (
+            ('HEAD', 401, True, errors.TokenRejected),
+            ('PUT', 401, False, errors.TokenRejected),
+            ('HEAD', 503, True, errors.Untouched),
+            ('PUT', 503, False, errors.Untouched),
+        ):
+            self.cluster.fail(status=status, method=method)
+            with pytest.raises(errors.Unavailable) as caught:
+                self.ensure()
+            assert isinstance(caught.value, kind) is is_untouched
+            assert ('refuses every token' in str(caught.value)) is (
+                status == 401
+            )
 
     def test_a_token_that_keystone_refuses_is_no_matter_of_roles(self):
         self.cluster.locked_out.add('project-1')
         reason = self.refusal()
-        self.assertIn('Keystone', reason)
-        self.assertNotIn('role', reason)
+        assert 'Keystone' in reason
+        assert 'role' not in reason
 
-    def test_a_store_without_tempurls_is_told_from_its_info(self):
-        self.use(fake_swift.Cluster(tempurl=False))
-        self.assertIn('tempurl middleware', self.refusal())
-
-    def test_a_method_that_is_not_allowed_is_named(self):
-        for methods, missing in (
-            (('GET', 'HEAD'), 'PUT'),
-            (('GET', 'PUT'), 'HEAD'),
+    def test_what_a_store_lacks_is_told_from_its_info(self):
+        for options, said in (
+            ({'tempurl': False}, 'tempurl middleware'),
+            ({'methods': ('GET', 'HEAD')}, 'allows no PUT'),
+            ({'methods': ('GET', 'PUT')}, 'allows no HEAD'),
         ):
-            self.use(fake_swift.Cluster(methods=methods))
-            self.assertIn(f'allows no {missing}', self.refusal())
+            self.use(fake_swift.Cluster(**options))
+            assert said in self.refusal()
 
     def test_digests_that_do_not_meet_are_named_on_both_sides(self):
         self.use(
             fake_swift.Cluster(digests=('sha1',), named_digests=('sha1',))
         )
-        reason = self.refusal(self.keeper(digests=('sha256', 'sha512')))
-        self.assertIn('signs with sha1', reason)
-        self.assertIn('temp_url_digests allows only sha256, sha512', reason)
+        reason = self.refusal(digests=('sha256', 'sha512'))
+        assert 'signs with sha1' in reason
+        assert 'temp_url_digests allows only sha256, sha512' in reason
 
     def test_a_store_that_takes_no_key_says_what_was_tried_and_no_key(self):
         self.use(fake_swift.Cluster(container_keys=False, account_keys=False))
         reason = self.refusal()
-        self.assertIn('neither', reason)
-        self.assertIn('no RGW account may own the container', reason)
-        self.assertIn('sha256, sha512, sha1', reason)
-        self.assertNotIn(self.meta()[KEY], reason)
-        self.assertNotIn(self.cluster.account()[ACCOUNT_KEY], reason)
+        for said in ('neither', 'no RGW account may own the container'):
+            assert said in reason
+        assert 'sha256, sha512, sha1' in reason
+        assert self.meta()[KEY] not in reason
+        assert self.cluster.account()[ACCOUNT_KEY] not in reason
 
     def test_a_refusal_is_not_remembered(self):
         self.cluster.tempurl = False
         self.refusal()
         self.cluster.tempurl = True
-        self.assert_usable(self.keeper().ensure(BOX))
+        assert self.takes(self.ensure())

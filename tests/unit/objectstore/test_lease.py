@@ -64,7 +64,7 @@ class LeaseTest(testtools.TestCase):
     def held(self, who):
         """Return a lease that a process has acquired."""
         acquired = self.lease(who)
-        self.assertTrue(acquired.acquire(), who)
+        assert acquired.acquire(), who
         return acquired
 
     def meanwhile(self, method, name, do):
@@ -82,16 +82,16 @@ class LeaseTest(testtools.TestCase):
         self.now += EXPIRY + 1
         bob = self.held('bob')
         ann.drop()
-        self.assertEqual({FIRST, SECOND}, set(self.epochs.records))
-        self.assertFalse(self.lease('eve').acquire())
+        assert set(self.epochs.records) == {FIRST, SECOND}
+        assert not self.lease('eve').acquire()
         bob.drop()
-        self.assertEqual({}, self.epochs.records)
+        assert self.epochs.records == {}
 
     def test_a_late_holder_leaves_it_to_who_is_about_to_take_over(self):
         ann = self.held('ann')
         self.now += SAFE + 1
         ann.drop()
-        self.assertEqual({FIRST}, set(self.epochs.records))
+        assert set(self.epochs.records) == {FIRST}
 
     def test_the_first_epoch_is_dropped_first(self):
         self.held('ann')
@@ -109,7 +109,7 @@ class LeaseTest(testtools.TestCase):
         # Else the second epoch is free while the first seems to be ann's.
         self.epochs.before = between
         bob.drop()
-        self.assertEqual([True, False], [*won, dan.acquire()])
+        assert [*won, dan.acquire()] == [True, False]
 
     def test_who_follows_a_lease_that_is_dropped_holds_nothing(self):
         self.held('ann')
@@ -117,6 +117,6 @@ class LeaseTest(testtools.TestCase):
         self.meanwhile(
             'create', SECOND, lambda: self.epochs.records.pop(FIRST)
         )
-        self.assertFalse(self.lease('bob').acquire())
-        self.assertEqual({}, self.epochs.records)
+        assert not self.lease('bob').acquire()
+        assert self.epochs.records == {}
         self.held('eve')

@@ -14,4 +14,4 @@ class FakeRGWTest(testtools.TestCase):
             found = rgw_script.run(
                 cluster.transport('one'), cluster.transport('two')
             )
-            self.assertEqual(rgw_script.EXPECTED, found)
+            assert found == rgw_script.EXPECTED

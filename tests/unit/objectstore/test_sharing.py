@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One attempt for all who want the same thing at the same time."""
 
+import collections
 from concurrent import futures
 import threading
 import types
@@ -16,63 +17,67 @@ class Stopped(BaseException):
     """What is raised in a thread that is to end."""
 
 
-class AttemptTest(testtools.TestCase):
+class Case(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.addCleanup(self.go_on.set)
+
+    def stall(self):
+        self.begun.set()
+        assert self.go_on.wait(30)
+
+    def results(self, first, others, are_waiting):
+        """Return what calls get, of which the others come in the first."""
+        with futures.ThreadPoolExecutor(len(others) + 1) as pool:
+            calls = [pool.submit(*first)]
+            assert self.begun.wait(30)
+            calls += [pool.submit(*other) for other in others]
+            while not are_waiting(calls):
+                self.go_on.wait(0.001)
+            self.go_on.set()
+            return [each.exception(30) or each.result() for each in calls]
+
+
+class AttemptTest(Case):
     def setUp(self):
         super().setUp()
         self.attempt = sharing.SharedAttempt()
-        self.go_on = threading.Event()
-        self.addCleanup(self.go_on.set)
         self.times = 0
 
-    def together(self, do, others=5):
-        """Return what each of several gets who want something at once."""
-        begun = threading.Event()
+    def together(self, do):
+        """Return what each of six gets who want something at once."""
 
         def slow():
-            begun.set()
-            self.assertTrue(self.go_on.wait(30))
+            self.stall()
             self.times += 1
             return do()
 
         # Who shares an attempt does nothing; who does not is counted.
-        with futures.ThreadPoolExecutor(others + 1) as pool:
-            first = pool.submit(self.attempt.share, slow)
-            self.assertTrue(begun.wait(30))
-            rest = [
-                pool.submit(self.attempt.share, slow) for _ in range(others)
-            ]
-            futures.wait(rest, 0.2)
-            self.go_on.set()
-            return [
-                each.exception(30) or each.result() for each in (first, *rest)
-            ]
-
-    def test_all_have_the_result_of_one(self):
-        self.assertEqual(['yes'] * 6, self.together(lambda: 'yes'))
-        self.assertEqual(1, self.times)
-
-    def test_all_have_the_error_of_one(self):
-        results = self.together(lambda: 1 / 0)
-        self.assertEqual(
-            [ZeroDivisionError] * 6, [type(each) for each in results]
+        call = (self.attempt.share, slow)
+        return self.results(
+            call, [call] * 5, lambda calls: futures.wait(calls, 0.2)
         )
-        self.assertEqual(1, self.times)
 
-    def test_who_comes_later_tries_anew(self):
-        self.assertRaises(ZeroDivisionError, self.attempt.share, lambda: 1 / 0)
-        self.assertEqual(1, self.attempt.share(lambda: 1))
-        self.assertEqual(2, self.attempt.share(lambda: 2))
+    def test_all_have_the_result_of_one_or_its_error(self):
+        assert self.together(lambda: 'yes') == ['yes'] * 6
+        assert self.times == 1
+        self.begun.clear()
+        self.go_on.clear()
+        results = self.together(lambda: 1 / 0)
+        assert [type(each) for each in results] == [ZeroDivisionError] * 6
+        assert self.times == 2
+        # Who comes later tries anew.
+        assert self.attempt.share(lambda: 1) == 1
 
     def test_what_stops_the_one_stops_none_of_the_others(self):
         def stop():
             raise Stopped
 
         first, *rest = self.together(stop)
-        self.assertIsInstance(first, Stopped)
-        self.assertEqual(
-            [errors.Unavailable] * 5, [type(each) for each in rest]
-        )
-        self.assertEqual(1, self.attempt.share(lambda: 1))
+        assert isinstance(first, Stopped)
+        assert [type(each) for each in rest] == [errors.Unavailable] * 5
+        assert self.attempt.share(lambda: 1) == 1
 
 
 class StoppedOnce:
@@ -94,9 +99,7 @@ class StoppedOnce:
 
 
 class RoundsTest(testtools.TestCase):
-    def test_one_that_is_stopped_as_it_waits_for_its_turn_holds_up_nobody(
-        self,
-    ):
+    def test_one_stopped_as_it_waits_for_its_turn_holds_up_nobody(self):
         told = []
 
         def follow():
@@ -118,83 +121,63 @@ class RoundsTest(testtools.TestCase):
             rounds = sharing.Rounds()
         self.assertRaises(Stopped, rounds.share, len, {})
         follower.join(10)
-        self.assertEqual([errors.Unavailable], [type(one) for one in told])
-        self.assertEqual(1, rounds.share(len, {'a': 'one'}))
+        assert [type(one) for one in told] == [errors.Unavailable]
+        assert rounds.share(len, {'a': 'one'}) == 1
 
     def test_an_error_is_for_its_round_alone(self):
         rounds = sharing.Rounds()
-        self.assertRaises(
-            ZeroDivisionError, rounds.share, lambda items: 1 / 0, {}
-        )
-        self.assertEqual(1, rounds.share(len, {'a': 'one'}))
+        fail = (rounds.share, lambda items: 1 / 0, {})
+        self.assertRaises(ZeroDivisionError, *fail)
+        assert rounds.share(len, {'a': 'one'}) == 1
 
 
-class BatchesTest(testtools.TestCase):
-    def test_what_comes_while_a_batch_is_done_is_done_together(self):
-        batches, begun = [], threading.Event()
-        go_on = threading.Event()
-        self.addCleanup(go_on.set)
-
-        def do(items):
-            batches.append(items)
-            begun.set()
-            self.assertTrue(go_on.wait(30))
-            return [key for key, item in items.items() if item]
-
-        shared = sharing.Batches(do)
-        with futures.ThreadPoolExecutor(6) as pool:
-            first = pool.submit(shared.share, {'first': True})
-            self.assertTrue(begun.wait(30))
-            rest = [
-                pool.submit(shared.share, {number: number % 2})
-                for number in range(5)
-            ]
-            while len(shared) < 5:
-                go_on.wait(0.001)
-            go_on.set()
-            self.assertEqual({'first'}, first.result(30))
-            self.assertEqual(
-                [set(), {1}, set(), {3}, set()],
-                [each.result(30) for each in rest],
-            )
-        self.assertEqual([1, 5], [len(each) for each in batches])
-
-    def test_of_nothing_nothing_is_done(self):
-        shared = sharing.Batches(self.fail)
-        self.assertEqual(set(), shared.share({}))
-
+class BatchesTest(Case):
     def together(self, do, items, *options):
         """Hand in items one by one, as one batch; return what each gets."""
-        begun, go_on = threading.Event(), threading.Event()
-        self.addCleanup(go_on.set)
+        came = []
+
+        class Item(collections.UserDict):
+            def keys(self):
+                came.append(self)
+                return super().keys()
 
         def stalling(batch):
             if 'before' not in batch:
                 return do(batch)
-            begun.set()
-            self.assertTrue(go_on.wait(30))
+            self.stall()
             return ()
 
         shared = sharing.Batches(stalling, *options)
-        with futures.ThreadPoolExecutor(len(items) + 1) as pool:
-            pool.submit(shared.share, {'before': None})
-            self.assertTrue(begun.wait(30))
-            rest = [
-                pool.submit(shared.share, {key: item})
-                for key, item in items.items()
-            ]
-            while len(shared) < len(items):
-                go_on.wait(0.001)
-            go_on.set()
-            return [each.exception(30) or each.result() for each in rest]
+        found = self.results(
+            (shared.share, {'before': None}),
+            [(shared.share, Item({key: items[key]})) for key in items],
+            lambda calls: len(came) == len(items),
+        )
+        assert found.pop(0) == set()
+        return found
+
+    def test_what_comes_while_a_batch_is_done_is_done_together(self):
+        batches = []
+
+        def do(items):
+            batches.append(items)
+            return [key for key, item in items.items() if item]
+
+        items = {number: number % 2 for number in range(5)}
+        results = self.together(do, items)
+        assert results == [set(), {1}, set(), {3}, set()]
+        assert batches == [items]
+
+    def test_of_nothing_nothing_is_done(self):
+        assert sharing.Batches(self.fail).share({}) == set()
 
     def test_one_that_fails_fails_alone(self):
         def do(items):
             return [key for key, item in items.items() if 1 / item]
 
-        results = self.together(do, {'a': 1, 'b': 0, 'c': 2})
-        self.assertEqual([{'a'}, {'c'}], [results[0], results[2]])
-        self.assertIsInstance(results[1], ZeroDivisionError)
+        first, failed, last = self.together(do, {'a': 1, 'b': 0, 'c': 2})
+        assert (first, last) == ({'a'}, {'c'})
+        assert isinstance(failed, ZeroDivisionError)
 
     def test_what_is_nobodys_fault_fails_them_all_at_once(self):
         asked = []
@@ -203,12 +186,9 @@ class BatchesTest(testtools.TestCase):
             asked.append(items)
             raise ConnectionError
 
-        results = self.together(
-            do,
-            {'a': 1, 'b': 2},
-            lambda exc: not isinstance(exc, ConnectionError),
-        )
-        self.assertEqual(
-            [ConnectionError] * 2, [type(each) for each in results]
-        )
-        self.assertEqual(1, len(asked))
+        def is_of_one(exc):
+            return not isinstance(exc, ConnectionError)
+
+        results = self.together(do, {'a': 1, 'b': 2}, is_of_one)
+        assert [type(each) for each in results] == [ConnectionError] * 2
+        assert len(asked) == 1

@@ -35,18 +35,6 @@ def query(url):
 
 
 class TempURLTest(testtools.TestCase):
-    def test_a_signature_covers_method_time_and_path(self):
-        for digest in ('sha1', 'sha256'):
-            self.assertEqual(
-                {
-                    'temp_url_sig': signature(
-                        'PUT', '/v1/AUTH_abc/box/signals/d/c', digest
-                    ),
-                    'temp_url_expires': str(EXPIRES),
-                },
-                query(make(digest=digest)),
-            )
-
     def test_one_for_a_prefix_signs_and_names_the_prefix_after_each_root(self):
         for root in ('/v1/AUTH_abc', '/swift/v1', '/swift/v1/AUTH_abc', '/v1'):
             url = make(
@@ -55,32 +43,30 @@ class TempURLTest(testtools.TestCase):
                 is_prefix=True,
             )
             path = f'prefix:{root}/box/runs/logs/r/'
-            self.assertEqual(
-                {
-                    'temp_url_sig': signature('PUT', path),
-                    'temp_url_expires': str(EXPIRES),
-                    'temp_url_prefix': 'runs/logs/r/',
-                },
-                query(url),
-            )
+            assert query(url) == {
+                'temp_url_sig': signature('PUT', path),
+                'temp_url_expires': str(EXPIRES),
+                'temp_url_prefix': 'runs/logs/r/',
+            }
 
     def test_the_decoded_path_is_signed_and_the_quoted_one_asked_for(self):
         url = make(storage_url='http://s/v1/AUTH_a%20b', name='signals/ü &?/c')
-        self.assertEqual(
-            '/v1/AUTH_a%20b/box/signals/%C3%BC%20%26%3F/c',
-            parse.urlsplit(url).path,
+        assert (
+            parse.urlsplit(url).path
+            == '/v1/AUTH_a%20b/box/signals/%C3%BC%20%26%3F/c'
         )
-        self.assertEqual(
-            signature('PUT', '/v1/AUTH_a b/box/signals/ü &?/c'),
-            query(url)['temp_url_sig'],
+        assert query(url)['temp_url_sig'] == signature(
+            'PUT', '/v1/AUTH_a b/box/signals/ü &?/c'
         )
 
-    def test_a_url_needs_a_container_and_an_object(self):
-        for container, name in (('box', ''), ('box', '//'), ('', 'object')):
-            self.assertRaises(ValueError, make, container=container, name=name)
-
-    def test_a_digest_that_nobody_knows_is_refused(self):
-        self.assertRaises(ValueError, make, digest='md5')
+    def test_what_cannot_be_signed_is_refused(self):
+        for changed in (
+            {'name': ''},
+            {'name': '//'},
+            {'container': ''},
+            {'digest': 'md5'},
+        ):
+            self.assertRaises(ValueError, make, **changed)
 
 
 @testtools.skipUnless(
@@ -124,16 +110,16 @@ class MiddlewareTest(testtools.TestCase):
             ('runs/records/r', 'PUT', 401),
         ):
             other = url.replace('runs/logs/r/?', f'{name}?')
-            self.assertEqual(status, self.status(other, method), name)
+            assert self.status(other, method) == status, name
 
     def test_it_takes_our_urls_under_each_digest(self):
         soon = int(time.time()) + 60
         for digest in ('sha1', 'sha256', 'sha512'):
             for name in ('signals/d/c', 'signals/ü &?#/c'):
                 url = make(name=name, expires=soon, digest=digest)
-                self.assertEqual(201, self.status(url))
-                self.assertEqual(201, self.status(url, 'HEAD'))
-                self.assertEqual(201, self.status(url, keys=('x', 'secret')))
+                assert self.status(url) == 201
+                assert self.status(url, 'HEAD') == 201
+                assert self.status(url, keys=('x', 'secret')) == 201
 
     def test_it_refuses_them_for_anything_else(self):
         soon = int(time.time()) + 60
@@ -145,4 +131,4 @@ class MiddlewareTest(testtools.TestCase):
             self.status(url.replace('/d/c', '/d/other')),
             self.status(make(expires=soon - 120)),
         ):
-            self.assertEqual(401, answer)
+            assert answer == 401

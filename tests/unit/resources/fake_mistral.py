@@ -7,12 +7,15 @@ Mistral 23 uses, and runs nothing unless told to.
 """
 
 import datetime
+import itertools
 import json
 import uuid
 
 from heat.objects import event
 from keystoneauth1 import exceptions
 from mistralclient.api import base
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
 import yaml
 
 from heat_plugins import cron_patterns
@@ -86,8 +89,23 @@ class Manager:
         self.mistral = mistral
         self.rows = {}
 
-    def _do(self, method, work):
-        return self.mistral.answer(f'{self.NAME}.{method}', work)
+    def _do(self, method, work, *given):
+        return self.mistral.answer(
+            f'{self.NAME}.{method}', lambda: work(*given)
+        )
+
+    def only(self):
+        """Return the one row that there is."""
+        (row,) = self.rows.values()
+        return row
+
+    def keep(self, row):
+        """Store a row; refuse a name that is taken."""
+        if self.find(row['name']):
+            raise refused(409, f'Duplicate entry: {row["name"]}')
+        row.setdefault('id', str(uuid.uuid4()))
+        self.rows[row['id']] = row
+        return row
 
     def find(self, identifier):
         """Return a row by its id or its name, or None."""
@@ -104,7 +122,7 @@ class Manager:
         return row
 
     def get(self, identifier, namespace=''):
-        return self._do('get', lambda: shown(self.require(identifier)))
+        return shown(self._do('get', self.require, identifier))
 
     def list(self, fields=(), sort_keys='', sort_dirs='', limit=None, **query):
         def work():
@@ -122,7 +140,7 @@ class Manager:
         return self._do('list', work)
 
     def delete(self, identifier, namespace=''):
-        return self._do('delete', lambda: self.remove(identifier))
+        return self._do('delete', self.remove, identifier)
 
     def remove(self, identifier):
         """Take a row away."""
@@ -132,6 +150,13 @@ class Manager:
 def shown(row):
     """Return a row as mistralclient does."""
     return base.Resource(None, dict(row))
+
+
+def read(definition):
+    """Return the names and contents of a definition."""
+    content = yaml.safe_load(definition)
+    assert content.pop('version') == '2.0'
+    return content.items()
 
 
 def fits(value, query):
@@ -176,16 +201,13 @@ class Workflows(Manager):
         }
 
     def validate(self, definition):
-        def work():
-            yaml.safe_load(definition)
-            valid = self.refusal is None
-            return {'valid': valid, 'error': self.refusal}
-
-        return self._do('validate', work)
+        yaml.safe_load(definition)
+        answer = {'valid': self.refusal is None, 'error': self.refusal}
+        return self._do('validate', lambda: answer)
 
     def create(self, definition, namespace=''):
         def work():
-            for name, spec in self._read(definition):
+            for name, spec in read(definition):
                 if self.find(name):
                     raise refused(409, f'Duplicate entry: {name}')
                 self.add(
@@ -199,7 +221,7 @@ class Workflows(Manager):
 
     def update(self, definition, namespace=''):
         def work():
-            for name, spec in self._read(definition):
+            for name, spec in read(definition):
                 self.require(name).update(
                     definition=definition,
                     interface={'input': spec.get('input', [])},
@@ -207,21 +229,12 @@ class Workflows(Manager):
 
         return self._do('update', work)
 
-    @staticmethod
-    def _read(definition):
-        content = yaml.safe_load(definition)
-        assert content.pop('version') == '2.0'
-        return content.items()
-
     def remove(self, identifier):
         row = self.require(identifier)
         for trigger in self.mistral.cron_triggers.rows.values():
             if trigger['workflow_id'] == row['id']:
-                raise refused(
-                    400,
-                    "Can't delete workflow that has cron triggers associated. "
-                    f'[cron_trigger_id(s)={trigger["id"]}]',
-                )
+                said = "Can't delete workflow that has cron triggers"
+                raise refused(400, f'{said} associated. [{trigger["id"]}]')
         return super().remove(identifier)
 
     def take(self, identifier, given):
@@ -232,21 +245,16 @@ class Workflows(Manager):
                 404, f'Workflow not found [workflow_identifier={identifier}]'
             )
         declared = row['interface']['input']
-        optional = {
-            name
-            for entry in declared
-            if isinstance(entry, dict)
-            for name in entry
-        }
         required = {entry for entry in declared if isinstance(entry, str)}
-        missing = required - given.keys()
-        unexpected = given.keys() - required - optional
+        maps = [entry for entry in declared if isinstance(entry, dict)]
+        optional = {*itertools.chain(*maps)}
+        missing = sorted(required - given.keys())
+        unexpected = sorted(given.keys() - required - optional)
         if missing or unexpected:
             raise refused(
                 400,
                 f'Invalid input [workflow={row["name"]}, '
-                f'missing={sorted(missing)}, '
-                f'unexpected={sorted(unexpected)}]',
+                f'{missing=}, {unexpected=}]',
             )
         return row
 
@@ -258,12 +266,12 @@ class Workbooks(Manager):
 
 
 class Executions(Manager):
-    """The executions; ``end`` lets one end."""
+    """The executions."""
 
     NAME = 'executions'
 
     def begin(self, data):
-        return self._do('create', lambda: shown(self.add(data)))
+        return shown(self._do('create', self.add, data))
 
     def add(self, data):
         """Make an execution as Mistral does, once for each id."""
@@ -295,7 +303,9 @@ class Executions(Manager):
         return super().list(**query)
 
     def update(self, identifier, state):
-        return self._do('update', lambda: self.end(identifier, state))
+        self._do(
+            'update', lambda: self.require(identifier).update(state=state)
+        )
 
     def delete(self, identifier, force=None):
         def work():
@@ -305,11 +315,6 @@ class Executions(Manager):
             self.remove(identifier)
 
         return self._do('delete', work)
-
-    def end(self, identifier=None, state='SUCCESS', **more):
-        """Let an execution end, the latest one unless told otherwise."""
-        row = self.require(identifier) if identifier else self.latest()
-        row.update(state=state, **more)
 
     def latest(self):
         """Return the execution that was begun last."""
@@ -322,11 +327,8 @@ class Tasks(Manager):
     NAME = 'tasks'
 
     def list(self, execution):
-        def work():
-            tasks = self.mistral.executions.require(execution)['tasks']
-            return [shown(task) for task in tasks]
-
-        return self._do('list', work)
+        row = self._do('list', self.mistral.executions.require, execution)
+        return [shown(task) for task in row['tasks']]
 
 
 class CronTriggers(Manager):
@@ -335,22 +337,19 @@ class CronTriggers(Manager):
     NAME = 'cron_triggers'
 
     def create(self, name, workflow_identifier, **more):
-        return self._do(
-            'create', lambda: shown(self.add(name, workflow_identifier, more))
+        return shown(
+            self._do('create', self.add, name, workflow_identifier, more)
         )
 
     def add(self, name, workflow_identifier, more):
         """Make a trigger as Mistral does."""
-        now = self.mistral.now
-        first = more.get('first_time')
-        pattern = more.get('pattern')
+        first, pattern = more.get('first_time'), more.get('pattern')
         count = more.get('count')
-        workflow = self.mistral.workflows.take(
-            workflow_identifier, more.get('workflow_input') or {}
-        )
+        given = more.get('workflow_input') or {}
+        workflow = self.mistral.workflows.take(workflow_identifier, given)
         if first:
             due = datetime.datetime.strptime(first, '%Y-%m-%d %H:%M')
-            if due < now + datetime.timedelta(seconds=60):
+            if due < self.mistral.now + datetime.timedelta(seconds=60):
                 raise refused(
                     400,
                     'first_execution_time must be at least 1 minute in '
@@ -359,26 +358,24 @@ class CronTriggers(Manager):
             if not pattern:
                 count = 1
         else:
-            due = next(cron_patterns.times(pattern, now))
-        if self.find(name):
-            raise refused(
-                409, f"Duplicate entry for cron trigger ['name']: {name}"
-            )
+            due = next(cron_patterns.times(pattern, self.mistral.now))
+        row = self.keep(
+            {
+                'name': name,
+                'workflow_name': workflow['name'],
+                'workflow_id': workflow['id'],
+                'workflow_input': json.dumps(given),
+                'workflow_params': json.dumps(
+                    more.get('workflow_params') or {}
+                ),
+                'pattern': pattern,
+                'first_execution_time': first and f'{first}:00',
+                'next_execution_time': str(due),
+                'remaining_executions': count,
+                'scope': 'private',
+            }
+        )
         self.mistral.trusts += 1
-        row = {
-            'id': str(uuid.uuid4()),
-            'name': name,
-            'workflow_name': workflow['name'],
-            'workflow_id': workflow['id'],
-            'workflow_input': json.dumps(more.get('workflow_input') or {}),
-            'workflow_params': json.dumps(more.get('workflow_params') or {}),
-            'pattern': pattern,
-            'first_execution_time': first and f'{first}:00',
-            'next_execution_time': str(due),
-            'remaining_executions': count,
-            'scope': 'private',
-        }
-        self.rows[row['id']] = row
         return row
 
     def remove(self, identifier):
@@ -400,11 +397,6 @@ class CronTriggers(Manager):
             following = next(cron_patterns.times(row['pattern'], due))
             row['next_execution_time'] = str(following)
 
-    def only(self):
-        """Return the one trigger that there is."""
-        (row,) = self.rows.values()
-        return row
-
 
 class EventTriggers(Manager):
     """The event triggers; one for each event, workflow and project."""
@@ -414,7 +406,7 @@ class EventTriggers(Manager):
     PLACE = ('exchange', 'topic', 'event', 'workflow_id')
 
     def create(self, **values):
-        return self._do('create', lambda: shown(self.add(**values)))
+        return shown(self._do('create', lambda: self.add(**values)))
 
     def list(self):
         # Mistral 23 answers 500 to every filter.
@@ -458,11 +450,6 @@ class EventTriggers(Manager):
         self.mistral.trusts -= 1
         return super().remove(identifier)
 
-    def only(self):
-        """Return the one trigger that there is."""
-        (row,) = self.rows.values()
-        return row
-
 
 class Environments(Manager):
     """The environments."""
@@ -470,20 +457,14 @@ class Environments(Manager):
     NAME = 'environments'
 
     def create(self, **row):
-        return self._do('create', lambda: shown(self.add(row)))
+        return shown(self._do('create', self.add, row))
 
     def add(self, row):
         """Make an environment."""
-        if self.find(row['name']):
-            raise refused(409, f'Duplicate entry: {row["name"]}')
-        row = {'id': str(uuid.uuid4()), **row}
-        self.rows[row['id']] = row
-        return row
+        return self.keep(row)
 
     def update(self, **row):
-        return self._do(
-            'update', lambda: self.require(row['name']).update(row)
-        )
+        self._do('update', lambda: self.require(row['name']).update(row))
 
 
 class Actions(Manager):
@@ -496,45 +477,31 @@ class Actions(Manager):
         self.rows['std.echo'] = {'id': 'std.echo', 'name': 'std.echo'}
 
     def validate(self, definition):
-        def work():
-            ((_, spec),) = self._read(definition)
-            if '<% $.' in str(spec) and ' %>' not in str(spec):
-                return {'valid': False, 'error': 'Parse error'}
-            if 'base' not in spec:
-                return {'valid': False, 'error': "'base' is required"}
-            return {'valid': True}
+        return self._do('validate', self._validated, definition)
 
-        return self._do('validate', work)
-
-    @staticmethod
-    def _read(definition):
-        found = yaml.safe_load(definition)
-        assert found.pop('version') == '2.0'
-        return found.items()
+    def _validated(self, definition):
+        ((_, spec),) = read(definition)
+        if '<% $.' in str(spec) and ' %>' not in str(spec):
+            return {'valid': False, 'error': 'Parse error'}
+        if 'base' not in spec:
+            return {'valid': False, 'error': "'base' is required"}
+        return {'valid': True}
 
     def create(self, definition, scope='private'):
-        return self._do('create', lambda: [shown(self.add(definition))])
+        return [shown(self._do('create', self.add, definition))]
 
     def add(self, definition):
         """Make an action."""
-        ((name, spec),) = self._read(definition)
-        if self.find(name):
-            raise refused(409, f'Duplicate entry: {name}')
-        row = {
-            'id': str(uuid.uuid4()),
-            'name': name,
-            'definition': definition,
-            'input': ', '.join(map(str, spec.get('input', []))),
-        }
-        self.rows[row['id']] = row
-        return row
+        ((name, spec),) = read(definition)
+        inputs = ', '.join(map(str, spec.get('input', [])))
+        row = {'name': name, 'definition': definition, 'input': inputs}
+        return self.keep(row)
 
     def update(self, definition, scope='private'):
-        def work():
-            ((name, _spec),) = self._read(definition)
-            self.require(name).update(definition=definition)
-
-        return self._do('update', work)
+        ((name, _spec),) = read(definition)
+        self._do(
+            'update', lambda: self.require(name).update(definition=definition)
+        )
 
 
 class MistralTestCase(heat_fixture.HeatTestCase):
@@ -549,29 +516,18 @@ class MistralTestCase(heat_fixture.HeatTestCase):
     def setUp(self):
         super().setUp()
         self.mistral = Mistral()
-        self.patch(
-            heat_mistral.MistralClientPlugin,
-            '_create',
-            lambda plugin: self.mistral,
-        )
+        plugin = heat_mistral.MistralClientPlugin
+        self.patch(plugin, '_create', lambda plugin: self.mistral)
         self.patch(triggers, 'now', lambda: self.mistral.now)
         self.heat.auth.endpoints['workflowv2'] = 'http://mistral.invalid/v2'
 
     def template(self, **properties):
         """Return a template; properties that are None are left out."""
         given = {**self.PROPERTIES, **properties}
+        given = {k: value for k, value in given.items() if value is not None}
         return {
             'heat_template_version': '2021-04-16',
-            'resources': {
-                'it': {
-                    'type': self.TYPE,
-                    'properties': {
-                        name: value
-                        for name, value in given.items()
-                        if value is not None
-                    },
-                }
-            },
+            'resources': {'it': {'type': self.TYPE, 'properties': given}},
         }
 
     @property
@@ -586,6 +542,16 @@ class MistralTestCase(heat_fixture.HeatTestCase):
 
     def update(self, **properties):
         self.heat.update(self.stack, self.template(**properties))
+
+    def no_patience(self):
+        """Let no action retry while Mistral fails."""
+        conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        conf.config(group='heat_plugins', mistral_error_budget=0)
+
+    def check_fails(self):
+        """Check the stack in vain; return the reason."""
+        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
+        return self.it.status_reason
 
     def invalid(self, **properties):
         """Return why a template is refused."""
@@ -605,7 +571,7 @@ class MistralTestCase(heat_fixture.HeatTestCase):
     def refused_update(self, **properties):
         """Let an update fail; return the reason."""
         self.assertRaises(AssertionError, self.update, **properties)
-        self.assertEqual('FAILED', self.it.status)
+        assert self.it.status == 'FAILED'
         return self.it.status_reason
 
     def attribute(self, name):

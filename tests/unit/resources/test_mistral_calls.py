@@ -12,36 +12,27 @@ PASSING = errors.Unavailable('busy')
 DOUBTFUL = errors.LikelyDefect('a defect')
 
 
-class RetryBudgetTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.now = 0
-        self.budget = calling.RetryBudget(100, lambda: self.now)
-
-    def after(self, seconds, error=PASSING, what='make'):
-        self.now = seconds
-        return self.budget.delay(error, what)
+class BudgetTest(testtools.TestCase):
+    def delays(self, *calls):
+        """Return the delays after errors of a call, by their times."""
+        now = iter([second for second, _ in calls])
+        budget = calling.RetryBudget(100, lambda: next(now))
+        return [budget.delay(error, 'make') for _, error in calls]
 
     def test_delays_grow_until_the_budget_is_spent(self):
-        found = [self.after(second) for second in (0, 10, 60, 99, 100)]
-        self.assertEqual([1, 2, 15, 24, None], found)
+        calls = [(second, PASSING) for second in (0, 10, 60, 99, 100)]
+        assert self.delays(*calls) == [1, 2, 15, 24, None]
+        # A likely defect is given less, and what does not pass nothing.
+        assert self.delays((0, DOUBTFUL), (15, DOUBTFUL)) == [1, None]
+        assert self.delays((0, errors.ServiceError('no'))) == [None]
 
-    def test_an_answer_gives_a_new_budget(self):
-        self.after(0)
-        self.budget.reset('make')
-        self.assertEqual(1, self.after(100))
-
-    def test_an_answer_to_another_call_does_not(self):
-        self.after(0)
-        self.budget.reset('look')
-        self.assertIsNone(self.after(100))
-
-    def test_a_likely_defect_is_given_less(self):
-        self.assertEqual(1, self.after(0, DOUBTFUL))
-        self.assertIsNone(self.after(15, DOUBTFUL))
-
-    def test_what_does_not_pass_is_not_tried_again(self):
-        self.assertIsNone(self.after(0, errors.ServiceError('no')))
+    def test_an_answer_to_the_same_call_gives_a_new_budget(self):
+        for answered, delay in (('make', 1), ('look', None)):
+            now = iter([0, 100])
+            budget = calling.RetryBudget(100, lambda now=now: next(now))
+            budget.delay(PASSING, 'make')
+            budget.reset(answered)
+            assert budget.delay(PASSING, 'make') == delay
 
 
 class ClientTest(heat_fixture.HeatTestCase):
@@ -50,4 +41,4 @@ class ClientTest(heat_fixture.HeatTestCase):
         stack = self.heat.stack({'heat_template_version': '2021-04-16'})
         client = stack.context.clients.client(heat_mistral.CLIENT_NAME)
         session = client.workflows.http_client.session
-        self.assertEqual(0, session.connect_retries)
+        assert session.connect_retries == 0

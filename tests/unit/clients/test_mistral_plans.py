@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments and executions, with answers as Mistral gives them."""
+
+import json
+from urllib import parse
+
+from keystoneauth1 import token_endpoint
+import testtools
+
+from heat_plugins import errors
+from heat_plugins import jobs
+from heat_plugins.clients import mistral_plans
+from heat_plugins.plans import plan_claims
+from tests.unit import web_service
+
+URL = 'http://mistral.example.com/v2'
+
+
+def record(name, **values):
+    return plan_claims.Record(
+        name=name, description=f'The {name}', values=values
+    )
+
+
+class Auth(token_endpoint.Token):
+    def get_project_id(self, session):
+        return 'project-1'
+
+
+class Mistral(web_service.Service):
+    """Mistral's environments; an AssertionError for what it has not."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = []
+        self.asked = []
+        self.broken = None
+
+    def add(self, name, project='project-1', **values):
+        row = {'id': f'id-{len(self.rows)}', 'name': name}
+        row.update(description=f'The {name}', project_id=project)
+        self.rows.append({**row, 'variables': values})
+
+    def answer(self, request):
+        parts = parse.urlsplit(request.url.removeprefix(URL))
+        self.asked.append(f'{request.method} {parts.path}')
+
+        return self.broken or getattr(self, request.method)(
+            request, parts.path, dict(parse.parse_qsl(parts.query))
+        )
+
+    def POST(self, request, path, query):
+        assert path == '/environments' and not query
+        body = json.loads(request.body)
+        assert set(body) == {'name', 'description', 'variables'}
+        for row in self.rows:
+            if (row['name'], row['project_id']) == (body['name'], 'project-1'):
+                return 409, {'faultstring': 'Duplicate entry'}
+        self.add(body['name'], **json.loads(body['variables']))
+        return 201, self.rows[-1]
+
+    def GET(self, request, path, query):
+        assert path == '/environments'
+        assert int(query.pop('limit')) == 1000
+        fields = query.pop('fields').split(',')
+        rows = sorted(self.rows, key=lambda row: row['name'])
+        if 'name' in query:
+            value = query.pop('name')
+            rows = [row for row in rows if value == f'eq:{row["name"]}']
+        else:
+            assert query.pop('sort_keys') == 'name'
+        ids = [row['id'] for row in rows]
+        start = ids.index(query.pop('marker')) + 1 if 'marker' in query else 0
+        assert not query
+        shown = [{f: row[f] for f in fields} for row in rows]
+        return 200, {'environments': shown[start : start + 1000]}
+
+    def DELETE(self, request, path, query):
+        name = parse.unquote(path.removeprefix('/environments/'))
+        # So does Mistral: those that others have made public go as well.
+        left = [row for row in self.rows if row['name'] != name]
+        gone, self.rows = len(self.rows) > len(left), left
+        return (204, None) if gone else (404, {'faultstring': 'not found'})
+
+
+class RegistryTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.mistral = Mistral()
+        self.registry = mistral_plans.MistralRegistry(
+            web_service.cloud(self.mistral, URL, auth=Auth)
+        )
+
+    def test_a_name_is_taken_and_given_back_once(self):
+        name = 'plan-lock:a/b'
+        assert self.registry.create(record(name, x=[1]))
+        assert not self.registry.create(record(name, x=[2]))
+        assert self.registry.get(name) == record(name, x=[1])
+        # Variables may come as text.
+        self.mistral.rows[0]['variables'] = '{"x": 1}'
+        assert self.registry.get(name).values == {'x': 1}
+        assert self.registry.delete(name)
+        assert not self.registry.delete(name)
+        assert self.registry.get(name) is None
+
+    def test_what_others_have_made_public_is_not_ours(self):
+        self.mistral.add('a', project='other')
+        assert self.registry.get('a') is None
+        assert self.registry.find() == []
+        self.registry.create(record('a'))
+        assert self.registry.get('a') == record('a')
+        # Mistral would delete both.
+        error = self.assertRaises(
+            errors.ServiceError, self.registry.delete, 'a'
+        )
+        assert 'public environment a' in str(error)
+        assert len(self.mistral.rows) == 2
+
+    def test_all_are_found_page_by_page(self):
+        names = [f'n{number:04}' for number in range(2001)]
+        for name in names:
+            self.mistral.add(name)
+        assert [one.name for one in self.registry.find()] == names
+        assert len(self.mistral.asked) == 3
+
+    def test_failures_are_judged_as_mistrals(self):
+        self.mistral.broken = (403, {'faultstring': 'because'})
+        error = self.assertRaises(errors.Denied, self.registry.get, 'a')
+        assert error.status == 403
+        assert 'because' in str(error)
+
+
+class Executing(web_service.Service):
+    """Has one execution; an AssertionError for what it has not."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+        self.shown = {'id': 'a-1', 'state': 'RUNNING', 'state_info': 'boom'}
+
+    def answer(self, request):
+        path = request.url.removeprefix(URL)
+        if request.method == 'POST':
+            assert path == self.path
+            self.body = json.loads(request.body)
+            return 201, self.shown
+        assert path == f'{self.path}/a-1'
+        return 200, self.shown
+
+
+class ExecutionsTest(testtools.TestCase):
+    def test_a_step_of_a_plan_is_begun_and_polled_by_its_kind(self):
+        for kind, path in (
+            (jobs.CallKind.WORKFLOW, '/executions'),
+            (jobs.CallKind.ACTION, '/action_executions'),
+        ):
+            mistral = Executing(path)
+            step = jobs.Call(kind=kind, name='x', input={'a': 1})
+            executions = mistral_plans.WorkflowExecutions(
+                web_service.cloud(mistral, URL)
+            )
+            begun = executions.start(step, 'plan p')
+            assert begun == mistral.body.get('id', 'a-1')
+            assert json.loads(mistral.body['input']) == {'a': 1}
+            for state, result, success, reason in (
+                ('RUNNING', None, None, ''),
+                ('SUCCESS', 7, True, ''),
+                ('ERROR', 'boom', False, 'ERROR: boom'),
+            ):
+                output = json.dumps({'result': result})
+                mistral.shown.update(state=state, output=output)
+                assert executions.look(step, 'a-1') == jobs.CallOutcome(
+                    success=success, reason=reason
+                )
+
+    def test_an_error_is_the_workflow_s_or_else_the_reason_of_mistral(self):
+        theirs = 'Execution e-1 of Mistral: because'
+        said = {'code': 'not-found', 'message': 'No plan'}
+        for output, kind, text in (
+            ({'error': said}, errors.NotFound, 'No plan'),
+            ({}, errors.ServiceError, theirs),
+            ({'error': "Heartbeat wasn't"}, errors.ServiceError, theirs),
+        ):
+            error = mistral_plans.WorkflowExecution(
+                id='e-1', state='ERROR', reason='because', output=output
+            ).error()
+            assert (type(error), str(error)) == (kind, text)
