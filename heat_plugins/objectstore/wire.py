@@ -30,7 +30,7 @@ LOG = foreign.logger(__name__)
 #: Seconds by which the clocks of hosts may differ without a warning.
 APART = 60.0
 
-#: Whoever acquires it warns; nobody releases it.
+#: Held from the first warning of this process on, so that there is one.
 warning = threading.Lock()
 
 # A response says its time in whole seconds, and may come late.
