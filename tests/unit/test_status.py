@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command heat-plugins-status, up to what its checks find."""
 
-import functools
 import json
 import os
 import pathlib
@@ -27,22 +26,6 @@ raise SystemExit(status.main(['upgrade', 'check']))
 NO_PLUGINS = '[DEFAULT]\nplugin_dirs =\n'
 
 
-# Runs the command in a fork for each line, since to import Heat takes a second
-# of processor time. heat_plugins is imported by the fork alone.
-FORKS = """
-import json, os, runpy, sys
-import heat.cmd.engine
-for line in sys.stdin:
-    call = json.loads(line)
-    if not os.fork():
-        for number, path in enumerate(call['streams'], 1):
-            os.dup2(os.open(path, os.O_WRONLY), number)
-        sys.argv[1:] = call['args']
-        runpy.run_module('heat_plugins.status', None, '__main__', True)
-    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-"""
-
-
 def environment():
     """Return an environment with no OS_* variable."""
     names = [name for name in os.environ if not name.startswith('OS_')]
@@ -60,30 +43,9 @@ def run(*args):
     )
 
 
-@functools.cache
-def forks():
-    """Return the process that forks; it ends with its standard input."""
-    return subprocess.Popen(
-        [sys.executable, '-W', 'ignore', '-c', FORKS],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-
-
 def command(*args):
     """Run the command."""
-    with tempfile.TemporaryDirectory() as folder:
-        streams = [pathlib.Path(folder, name) for name in ('out', 'err')]
-        for stream in streams:
-            stream.touch()
-        call = {'args': [*map(str, args)], 'streams': [*map(str, streams)]}
-        forks().stdin.write(f'{json.dumps(call)}\n')
-        forks().stdin.flush()
-        code = int(forks().stdout.readline())
-        texts = [stream.read_text() for stream in streams]
-    return subprocess.CompletedProcess(args, code, *texts)
+    return run('-W', 'ignore', '-m', 'heat_plugins.status', *map(str, args))
 
 
 class CommandTest(testtools.TestCase):

@@ -21,18 +21,15 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
     def deployment(self, group, project='p1', **values):
         """Store a deployment of a config of that group."""
         config_id = str(uuid.uuid4())
-        values = {
-            'id': str(uuid.uuid4()),
-            'action': 'BACKUP',
-            'status': 'IN_PROGRESS',
-            **values,
-        }
+        config = {'id': config_id, 'name': 'x', 'group': group}
+        values = {'action': 'BACKUP', 'status': 'IN_PROGRESS', **values}
         rows.write(
             self.heat.context,
             sqlalchemy.insert(models.SoftwareConfig).values(
-                id=config_id, name='x', group=group, tenant=project
+                **config, tenant=project
             ),
             sqlalchemy.insert(models.SoftwareDeployment).values(
+                id=str(uuid.uuid4()),
                 config_id=config_id,
                 server_id='server',
                 tenant=project,

@@ -36,18 +36,11 @@ class ThreadsTest(heat_fixture.HeatTestCase):
 
     def engines(self, count):
         """Let so many workers have reported."""
+        names = ('host', 'hostname', 'binary', 'topic')
+        row = {**dict.fromkeys(names, 'engine'), 'report_interval': 60}
         for _ in range(count):
-            same = dict.fromkeys(('host', 'hostname'), 'host')
-            service_objects.Service.create(
-                self.context,
-                {
-                    **same,
-                    'binary': 'heat-engine',
-                    'engine_id': str(uuid.uuid4()),
-                    'topic': 'engine',
-                    'report_interval': 60,
-                },
-            )
+            row['engine_id'] = str(uuid.uuid4())
+            service_objects.Service.create(self.context, row)
 
     def busy(self, count, stack_status='IN_PROGRESS'):
         """Let so many resources be in progress."""
@@ -120,10 +113,9 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
         assert 'web' not in sentences
 
     def test_a_database_that_fails_is_a_warning(self):
-        with mock.patch.object(
-            resources, 'with_groups', side_effect=ValueError
-        ):
-            result = engine.single_groups()
+        fail = mock.Mock(side_effect=ValueError)
+        self.patch(resources, 'with_groups', fail)
+        result = engine.single_groups()
         assert result.code == upgradecheck.Code.WARNING
         assert 'ValueError' in result.details
 
@@ -131,32 +123,25 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
 class WaitingTest(heat_fixture.HeatTestCase):
     def stack(self, name, *, row='IN_PROGRESS', resource='IN_PROGRESS'):
         """Create a stack with a deployment, as the database has it."""
+        context, project = self.heat.context, heat_fixture.PROJECT
         stack = self.heat.create(TEMPLATE, name=name)
-        db_api.stack_update(
-            self.heat.context, stack.id, {'status': 'IN_PROGRESS'}
-        )
-        config = db_api.software_config_create(
-            self.heat.context,
-            {'tenant': heat_fixture.PROJECT, 'name': 'x', 'config': {}},
-        )
-        deployment_id = str(uuid.uuid4())
-        db_api.software_deployment_create(
-            self.heat.context,
-            {
-                'id': deployment_id,
-                'config_id': config.id,
-                'server_id': 'server',
-                'tenant': heat_fixture.PROJECT,
-                'stack_user_project_id': heat_fixture.PROJECT,
-                'status': row,
-            },
-        )
-        self.heat.change(
-            stack['one'].id,
-            physical_resource_id=deployment_id,
-            status=resource,
-        )
+        db_api.stack_update(context, stack.id, {'status': 'IN_PROGRESS'})
+        config = {'tenant': project, 'name': 'x', 'config': {}}
+        deployment = {
+            'id': str(uuid.uuid4()),
+            'config_id': db_api.software_config_create(context, config).id,
+            'server_id': 'server',
+            'tenant': project,
+            'stack_user_project_id': project,
+            'status': row,
+        }
+        db_api.software_deployment_create(context, deployment)
+        self.change(stack, deployment['id'], status=resource)
         return stack
+
+    def change(self, stack, physical_id, **more):
+        one = stack['one'].id
+        self.heat.change(one, physical_resource_id=physical_id, **more)
 
     def sentences(self):
         result = engine.waiting()
@@ -166,16 +151,12 @@ class WaitingTest(heat_fixture.HeatTestCase):
     def test_what_is_complete_or_no_deployment_does_not_wait(self):
         self.stack('answered', row='COMPLETE')
         self.stack('complete', resource='COMPLETE')
-        other = self.stack('other')
-        self.heat.change(other['one'].id, physical_resource_id='another')
+        self.change(self.stack('other'), 'another')
         assert 'No deployment waits' in self.sentences()
 
     def test_stacks_are_named_with_their_project_and_what_comes_of_it(self):
         self.stack('shop')
-        group = self.stack('web')
-        self.heat.change(
-            group['one'].id, physical_resource_id=signal_names.new_group_id()
-        )
+        self.change(self.stack('web'), signal_names.new_group_id())
         sentences = self.sentences()
         assert '2 stacks have deployments that wait' in sentences
         assert f'Project {heat_fixture.PROJECT}: shop, web.' in sentences

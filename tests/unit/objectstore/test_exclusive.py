@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Of those who create an object at the same time, one does."""
 
-import functools
 import itertools
-import threading
 
 import testtools
 
 from heat_plugins import errors
 from heat_plugins.objectstore import exclusive
 from tests.unit import fake_swift
-from tests.unit import threads
 
 
 class CreateTest(testtools.TestCase):
@@ -127,21 +124,3 @@ class CreateTest(testtools.TestCase):
             self.unanswered(lambda there=there: self.objects().update(a=there))
             self.assertRaises(errors.Unavailable, self.create)
             assert self.objects() == {'a': there}
-
-    def test_of_many_at_once_exactly_one_wins(self):
-        for store in (fake_swift.ceph(), fake_swift.Cluster()):
-            self.cluster = store
-            self.store = store.store()
-            self.store.put_container('box', {})
-            start = threading.Barrier(12)
-            won = []
-
-            def race(number, start=start, won=won, store=store):
-                start.wait()
-                body = str(number).encode()
-                if exclusive.create(store.store(), 'box', 'a', body):
-                    won.append(body)
-
-            threads.run(*(functools.partial(race, n) for n in range(12)))
-            assert won == [self.objects()['a']]
-            assert list(self.objects()) == ['a']

@@ -24,7 +24,7 @@ class Epochs:
 
     def __init__(self, clock):
         self.records = {}
-        self.before = lambda method, name: None
+        self.before = lambda *request: None
         self._clock = clock
 
     def fetch(self, name):
@@ -36,10 +36,9 @@ class Epochs:
 
     def create(self, name, value):
         self.before('create', name)
-        if name in self.records:
-            return False
-        self.records[name] = value, self._clock()
-        return True
+        is_new = name not in self.records
+        self.records.setdefault(name, (value, self._clock()))
+        return is_new
 
     def delete(self, name):
         self.before('delete', name)
@@ -53,13 +52,8 @@ class LeaseTest(testtools.TestCase):
         self.epochs = Epochs(lambda: self.now)
 
     def lease(self, who):
-        return lease.Lease(
-            self.epochs,
-            who=who,
-            expiry=EXPIRY,
-            safe=SAFE,
-            clock=lambda: self.now,
-        )
+        seconds = {'expiry': EXPIRY, 'safe': SAFE, 'clock': lambda: self.now}
+        return lease.Lease(self.epochs, who=who, **seconds)
 
     def held(self, who):
         """Return a lease that a process has acquired."""
@@ -72,7 +66,7 @@ class LeaseTest(testtools.TestCase):
 
         def before(*request):
             if request == (method, name):
-                self.epochs.before = lambda method, name: None
+                self.epochs.before = lambda *request: None
                 do()
 
         self.epochs.before = before

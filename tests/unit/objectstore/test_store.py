@@ -194,6 +194,12 @@ class StoreTest(testtools.TestCase):
                 error = self.assertRaises(kind, answering(status).head_account)
                 assert (type(error), error.status) == (kind, status)
                 assert f'{status} to HEAD of the account at s' in str(error)
+                if kind is errors.Denied:
+                    # What a reader lacks is told; who writes says it himself.
+                    assert 'needs a role' not in str(error)
+                    read = (answering(status).get_object, 'box', 'a', 1)
+                    error = self.assertRaises(kind, *read)
+                    assert 'needs a role in this project' in str(error)
                 if kind is errors.Unavailable:
                     # Then a probe decides nothing.
                     probe = answering(status).probe

@@ -10,6 +10,7 @@ from heat.engine.resources.openstack.mistral import cron_trigger as heats_own
 from heat_plugins.resources import cron_trigger
 from tests.unit.resources import fake_mistral
 
+REFUSED = fake_mistral.refused(400, 'Some reason')
 HOURLY, LATER = '0 * * * *', '5 * * * *'
 
 
@@ -66,8 +67,6 @@ class MakingTest(CronTriggerTest):
         self.update(pattern=None, workflow='simple', first_time=later)
         assert self.triggers.only()['remaining_executions'] == 1
 
-
-class RefusingTest(CronTriggerTest):
     def test_what_cannot_be_is_refused_before_anything_is_made(self):
         for properties, said in (
             ({'pattern': '0 25 * * *'}, 'it.properties.pattern: '),
@@ -156,16 +155,12 @@ class UpdatingTest(CronTriggerTest):
             self.update(count=5, pattern=pattern)
             assert self.triggers.only()['remaining_executions'] == remaining
 
-
-class FailingUpdateTest(CronTriggerTest):
-    REFUSED = fake_mistral.refused(400, 'Some reason')
-
     def test_the_former_trigger_comes_back_when_the_new_one_is_refused(self):
         # Its past first time does not keep it from that.
         given = {'count': 5, 'first_time': '2030-01-01 18:00'}
         self.make(**given)
         self.triggers.fire('nightly', 2)
-        self.mistral.fail('cron_triggers.create', self.REFUSED)
+        self.mistral.fail('cron_triggers.create', REFUSED)
         reason = self.refused_update(**given, pattern=LATER)
         assert (
             'cannot create the cron trigger: Mistral answers 400: Some '
@@ -179,7 +174,7 @@ class FailingUpdateTest(CronTriggerTest):
 
     def test_the_next_update_creates_what_could_not_come_back(self):
         self.make()
-        self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
+        self.mistral.fail('cron_triggers.create', REFUSED, REFUSED)
         reason = self.refused_update(pattern=LATER)
         assert 'The former trigger is deleted, and' in reason
         assert self.triggers.rows == {}

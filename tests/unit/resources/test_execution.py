@@ -85,8 +85,6 @@ class RunningTest(ExecutionTest):
         assert 'there is no workflow "nowhere"' in said
         assert 'BACKUP' in self.invalid(actions=['BACKUP'])
 
-
-class FailingTest(ExecutionTest):
     def test_the_reason_is_that_of_mistral_cut_to_a_line(self):
         self.ending = {
             'state': 'ERROR',
@@ -135,8 +133,6 @@ class FailingTest(ExecutionTest):
         assert 'was still RUNNING after 35 s' in reason
         assert self.executions.latest()['state'] == 'CANCELLED'
 
-
-class ActionsTest(ExecutionTest):
     def test_a_changed_input_runs_it_again(self):
         self.make()
         self.update(input={'what': 'little'})

@@ -456,7 +456,7 @@ class SignalTest(WorkflowTest):
             self.signal()
 
 
-class ExecutionsTest(WorkflowTest):
+class LifeTest(WorkflowTest):
     def test_list_is_bounded(self):
         self.make(definition=PLAIN)
         for _ in range(25):
@@ -486,8 +486,6 @@ class ExecutionsTest(WorkflowTest):
         # Its executions stay.
         assert len(self.attribute('executions')) == 2
 
-
-class LifeTest(WorkflowTest):
     def test_failed_create_leaves_nothing_and_is_made_up_for(self):
         self.no_patience()
         self.mistral.fail(
