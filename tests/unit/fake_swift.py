@@ -73,7 +73,6 @@ class Seen:
 
     :ivar project_id: of the token; None if there was none.
     :ivar where: the path below the account.
-
     """
 
     method: str

@@ -38,11 +38,11 @@ class Case(deployments.DeploymentTestCase):
 class RegistryTest(Case):
     def test_there_is_one_for_each_root_stack_of_each_project(self):
         ours = self.hub('a')
-        self.assertIs(ours, self.hub('a'))
-        self.assertIsNot(ours, self.hub('b'))
+        assert self.hub('a') is ours
+        assert self.hub('b') is not ours
         context = heat_fixture.new_context(project_id='f' * 32)
         self.patch(self.stack, 'context', context)
-        self.assertIsNot(ours, self.hub('a'))
+        assert self.hub('a') is not ours
 
     def test_those_that_nobody_uses_are_forgotten_the_oldest_first(self):
         self.patch(hubs.HUBS, 'most', 3)
@@ -52,20 +52,20 @@ class RegistryTest(Case):
         used = self.hub('used')
         for number in range(2):
             self.hub(f'{number}')
-        self.assertIs(used, self.hub('used'))
+        assert self.hub('used') is used
         self.hub('new')
-        self.assertIs(first, self.hub('busy'))
-        self.assertIs(used, self.hub('used'))
-        self.assertIsNot(old, self.hub('old'))
-        self.assertLessEqual(len(hubs.HUBS), 5)
+        assert self.hub('busy') is first
+        assert self.hub('used') is used
+        assert self.hub('old') is not old
+        assert len(hubs.HUBS) <= 5
 
     def test_one_is_forgotten_unless_a_deployment_waits(self):
         hub, busy = self.hub('a'), self.hub('busy')
         busy.watcher.join(self.ticket())
         hubs.forget(hub)
         hubs.forget(busy)
-        self.assertIsNot(hub, self.hub('a'))
-        self.assertIs(busy, self.hub('busy'))
+        assert self.hub('a') is not hub
+        assert self.hub('busy') is busy
 
 
 class CredentialsTest(Case):
@@ -92,8 +92,8 @@ class CredentialsTest(Case):
         row.update_and_save({'user_creds_id': 4711})
         self.addCleanup(row.update_and_save, {'user_creds_id': None})
         hubs.hub_for(stale, stale.id).adopt(stale)
-        self.assertEqual([4711], seen)
-        self.assertNotEqual(4711, stale.user_creds_id)
+        assert seen == [4711]
+        assert stale.user_creds_id != 4711
 
     def test_what_never_worked_is_not(self):
         self.swift.denied.add(deployments.PROJECT)
@@ -101,8 +101,8 @@ class CredentialsTest(Case):
         self.assertRaises(
             errors.TempURLsUnusable, hub.call, self.stack, hub.signing.signer
         )
-        self.assertEqual(1, len(self.made))
-        self.assertEqual(1, len(self.swift.seen))
+        assert len(self.made) == 1
+        assert len(self.swift.seen) == 1
 
     def test_they_are_taken_once_as_other_errors_say_nothing_of_them(self):
         hub = self.hub()
@@ -113,7 +113,7 @@ class CredentialsTest(Case):
         )
         hub.names(())
         self.hub().signing.signer()
-        self.assertEqual(1, len(self.made))
+        assert len(self.made) == 1
 
 
 class SlowStoreTest(Case):
@@ -126,7 +126,7 @@ class SlowStoreTest(Case):
 
     def hang(self, request):
         self.asked.set()
-        self.assertTrue(self.answer.wait(30), 'nobody lets it answer')
+        assert self.answer.wait(30), 'nobody lets it answer'
 
     def begin(self, do, *args, **kwargs):
         """Do something in a thread; return what waits for its end."""
@@ -139,7 +139,7 @@ class SlowStoreTest(Case):
         self.asked.clear()
         self.swift.before = self.hang
         running = self.begin(do, *args)
-        self.assertTrue(self.asked.wait(30))
+        assert self.asked.wait(30)
         return running
 
     def assert_nobody_else_waits(self, hub):
@@ -160,10 +160,10 @@ class SlowStoreTest(Case):
         self.swift.before = hang
         running = [self.begin(hub.fetch, f's{n}', 10) for n in range(5)]
         for _ in range(3):
-            self.assertTrue(begun.acquire(timeout=30))
+            assert begun.acquire(timeout=30)
         while len(hub.fetching) < 2:
             pass
-        self.assertFalse(begun.acquire(blocking=False))
+        assert not begun.acquire(blocking=False)
         self.answer.set()
         for each in running:
             self.assertRaises(errors.NoObject, each.result, 30)
@@ -177,7 +177,7 @@ class SlowStoreTest(Case):
             self.answer.clear()
             running = self.hanging(do, *given)
             self.begin(self.assert_nobody_else_waits, hub).result(10)
-            self.assertFalse(running.done())
+            assert not running.done()
             self.answer.set()
             running.result(10)
 
@@ -194,10 +194,10 @@ class SlowStoreTest(Case):
         there.objects[name] = b'{}'
         hub.discard(name)
         self.hanging(hub.tidy).result(10)
-        self.assertEqual([name], list(there.objects))
+        assert list(there.objects) == [name]
         listing = self.begin(hub.contents.below, hub.container, 'signals/')
         self.answer.set()
-        self.assertEqual([], listing.result(10))
+        assert listing.result(10) == []
 
     def test_a_signer_made_while_the_container_goes_is_not_kept(self):
         hub = self.hub()
@@ -208,7 +208,7 @@ class SlowStoreTest(Case):
         making.result(10)
         hub.store.delete_container(hub.container)
         hub.signing.signer()
-        self.assertEqual([hub.container], self.containers())
+        assert self.containers() == [hub.container]
 
 
 class SignerTest(Case):
@@ -218,9 +218,9 @@ class SignerTest(Case):
         self.swift.store(deployments.PROJECT).delete_container(hub.container)
         self.now += 3600
         hub.signing.signer()
-        self.assertEqual([], self.containers())
+        assert self.containers() == []
         hub.signing.signer(certain=True)
-        self.assertEqual([hub.container], self.containers())
+        assert self.containers() == [hub.container]
 
     def test_one_that_was_seen_just_now_is_not_asked_for(self):
         hub = self.hub()
@@ -229,17 +229,17 @@ class SignerTest(Case):
         hub.names(())
         seen = len(self.swift.seen)
         hub.signing.signer(certain=True)
-        self.assertEqual(seen, len(self.swift.seen))
+        assert len(self.swift.seen) == seen
 
     def test_the_published_secret_is_none(self):
         self.configure(temp_url_secret=None)
-        self.assertIsNone(signing.temp_url_secret())
+        assert signing.temp_url_secret() is None
         cfg.CONF.set_override('auth_encryption_key', 'x' * 32)
         self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
-        self.assertEqual('x' * 32, signing.temp_url_secret())
+        assert signing.temp_url_secret() == 'x' * 32
         self.configure(temp_url_secret='ours')
-        self.assertEqual('ours', signing.temp_url_secret())
-        self.assertTrue(crypt.auth_opts)
+        assert signing.temp_url_secret() == 'ours'
+        assert crypt.auth_opts
 
     def test_a_former_key_stays_as_long_as_any_action_may_take(self):
         overlaps, keeper = [], keys.KeyKeeper
@@ -256,7 +256,7 @@ class SignerTest(Case):
             hub.signing.forget()
             hub.signing.signer()
         needed = self.stack.timeout_secs() + 100
-        self.assertEqual([None, needed, 10**6], overlaps)
+        assert overlaps == [None, needed, 10**6]
 
 
 class OverfullTest(Case):
@@ -280,7 +280,7 @@ class OverfullTest(Case):
         found = self.stored.contents.below(
             self.stored.container, 'runs/open/d1/'
         )
-        self.assertEqual(['runs/open/d1/BACKUP/x'], list(found))
+        assert list(found) == ['runs/open/d1/BACKUP/x']
 
     def test_the_whole_is_not_listed_again_for_a_while(self):
         for _ in range(5):
@@ -291,7 +291,7 @@ class OverfullTest(Case):
             for each in self.swift.seen
             if each.method == 'GET' and each.query.get('prefix') == ''
         ]
-        self.assertEqual(1, len(whole))
+        assert len(whole) == 1
 
 
 class RefusalTest(Case):
@@ -308,6 +308,6 @@ class RefusalTest(Case):
             self.assertRaises(errors.ServiceError, hub.signing.signer)
             if kind is not None:
                 self.now += seconds * 2 / 3
-                self.assertIsInstance(hub.signing.refusal, kind)
+                assert isinstance(hub.signing.refusal, kind)
                 self.now += seconds * 2 / 3
-            self.assertIsNone(hub.signing.refusal)
+            assert hub.signing.refusal is None

@@ -240,7 +240,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
 
     def _sleep(self, woken, seconds):
         """Let time pass for who blocks until a signal is seen."""
-        self.assertGreater(seconds, 0)
+        assert seconds > 0
         self.now += seconds
         self.work()
         self.meanwhile()
@@ -255,7 +255,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
 
     def finish(self, task, seconds=600):
         """Let time pass until a task has ended."""
-        self.assertTrue(self.step(task, seconds), 'it goes on and on')
+        assert self.step(task, seconds), 'it goes on and on'
 
     # Servers
 
@@ -283,7 +283,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     def send(self, config, answer=None):
         """Answer to a config as an agent does; return the HTTP status."""
         given = inputs(config)
-        self.assertEqual('PUT', given['deploy_signal_verb'])
+        assert given['deploy_signal_verb'] == 'PUT'
         if not isinstance(answer, bytes):
             answer = json.dumps(answer or {}).encode()
         return self.swift.put_signed(given['deploy_signal_id'], answer)
@@ -319,24 +319,24 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     def assert_withdrawn(self, stack, reason=''):
         """Hold that the server has nothing, and that the row says why."""
         (row,) = self.deployment_rows()
-        self.assertEqual('FAILED', row.status)
-        self.assertIn(reason, row.status_reason)
-        self.assertEqual([], self.in_metadata(stack))
+        assert row.status == 'FAILED'
+        assert reason in row.status_reason
+        assert self.in_metadata(stack) == []
         server_id = stack['server'].resource_id
-        self.assertEqual(server_id, row.server_id)
+        assert row.server_id == server_id
         # Heat's own code delivers what a row names, whatever its status.
         for config in self.heat.deployments_of(server_id):
-            self.assertEqual('heat-plugins-withdrawn', config['group'])
+            assert config['group'] == 'heat-plugins-withdrawn'
 
     def assert_nothing_left(self):
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual(set(), self.config_ids())
-        self.assertEqual([], self.containers())
+        assert self.deployment_rows() == []
+        assert self.config_ids() == set()
+        assert self.containers() == []
         self.assert_nothing_waits()
 
     def assert_nothing_waits(self):
         waiting = [len(hub.watcher) for hub in hubs.HUBS.values()]
-        self.assertEqual(0, sum(waiting))
+        assert sum(waiting) == 0
 
     # Stacks
 
@@ -381,7 +381,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             stack = self.heat.stack(whole or template())
         task = self.heat.begin(stack, action, whole)
         for _ in range(9):
-            self.assertFalse(self.step(task), stack.status_reason)
+            assert not self.step(task), stack.status_reason
         return stack, task
 
     def checked(self, stack, number):
@@ -412,8 +412,8 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     def failed(self, task, stack, name='deployment'):
         """Let a task end, and return why the resource has failed."""
         self.finish(task)
-        self.assertEqual('FAILED', stack.status)
-        self.assertEqual('FAILED', stack[name].status)
+        assert stack.status == 'FAILED'
+        assert stack[name].status == 'FAILED'
         return stack[name].status_reason
 
     def fails(self, whole, answer, name='deployment'):

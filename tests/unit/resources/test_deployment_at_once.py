@@ -66,9 +66,9 @@ class AtOnceTest(deployments.DeploymentTestCase):
         self.check()
         # Heat is asked each second, and no more often.
         self.assertAlmostEqual(20, self.asked, delta=7)
-        self.assertEqual('COMPLETE', self.found.status)
-        self.assertLessEqual(self.now - self.answered, 0.3)
-        self.assertEqual(0, self.heat.waited)
+        assert self.found.status == 'COMPLETE'
+        assert self.now - self.answered <= 0.3
+        assert self.heat.waited == 0
 
     def test_a_cancellation_is_noticed_within_a_second(self):
         self.answer = None
@@ -80,9 +80,9 @@ class AtOnceTest(deployments.DeploymentTestCase):
 
         self.ask = ask
         self.assertRaises(check_resource.CancelOperation, self.check)
-        self.assertLessEqual(self.now - cancelled, 1.0)
+        assert self.now - cancelled <= 1.0
         self.assert_nothing_waits()
-        self.assertEqual([], self.in_metadata(self.stack))
+        assert self.in_metadata(self.stack) == []
 
     def test_the_end_of_the_stacks_time_is_noticed_within_a_second(self):
         self.answer = None
@@ -93,5 +93,5 @@ class AtOnceTest(deployments.DeploymentTestCase):
         )
         begun = self.now
         self.assertRaises(scheduler.Timeout, self.check, 50)
-        self.assertLessEqual(self.now - begun, 52)
+        assert self.now - begun <= 52
         self.assert_nothing_waits()

@@ -45,15 +45,15 @@ class DeleteActionTest(DeletionTestCase):
         stack = self.created(self.WHOLE)
         self.answer = None
         task = self.heat.start(stack['deployment'].delete)
-        self.assertFalse(self.step(task, 100))
+        assert not self.step(task, 100)
         self.send(self.handed[-1])
         self.finish(task)
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual({stack['config'].resource_id}, self.config_ids())
-        self.assertEqual([], self.containers())
-        self.assertEqual([], self.in_metadata(stack))
+        assert self.deployment_rows() == []
+        assert self.config_ids() == {stack['config'].resource_id}
+        assert self.containers() == []
+        assert self.in_metadata(stack) == []
         # After the last one the engine keeps no connection.
-        self.assertEqual([], hubs.HUBS.values())
+        assert hubs.HUBS.values() == []
 
     def test_it_runs_unless_server_or_config_has_gone(self):
         for name, expected in (
@@ -75,7 +75,7 @@ class DeleteActionTest(DeletionTestCase):
                     self.heat.context, number
                 )
             self.delete(stack)
-            self.assertEqual(expected, self.actions())
+            assert self.actions() == expected
             self.assert_nothing_left()
 
     def test_it_runs_also_after_a_create_that_was_taken_back(self):
@@ -84,7 +84,7 @@ class DeleteActionTest(DeletionTestCase):
         self.assert_withdrawn(stack)
         self.answer = {}
         self.delete(stack)
-        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+        assert self.actions() == ['CREATE', 'DELETE']
         self.assert_nothing_left()
 
     def held(self):
@@ -153,14 +153,14 @@ class DeleteActionTest(DeletionTestCase):
         self.withdrawn_by_former(stack, 'CREATE')
         self.answer = {}
         self.delete(stack)
-        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+        assert self.actions() == ['CREATE', 'DELETE']
         self.assert_nothing_left()
 
     def test_but_not_what_replaced_it(self):
         stack = self.held()
         self.withdrawn_by_former(stack, 'CREATE')
         self.replaced(stack)
-        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+        assert self.actions() == ['CREATE', 'CREATE']
 
     def test_nor_what_had_replaced_it_in_the_former_release(self):
         stack = self.refused()
@@ -172,7 +172,7 @@ class DeleteActionTest(DeletionTestCase):
         with mock.patch.object(resources, 'mark_replaced'):
             self.finish(self.heat.start(replacement.create))
         self.finish(self.heat.start(former.delete))
-        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+        assert self.actions() == ['CREATE', 'CREATE']
 
     def test_an_update_delivers_what_the_former_release_withdrew(self):
         inputs = [{'name': 'who', 'replace_on_change': True}]
@@ -185,23 +185,22 @@ class DeleteActionTest(DeletionTestCase):
         self.fail(stack, 'UPDATE')
         number = self.withdrawn_by_former(stack, 'UPDATE')
         self.update(stack, whole)
-        self.assertEqual(['CREATE', 'UPDATE'], self.actions())
+        assert self.actions() == ['CREATE', 'UPDATE']
         (row,) = self.deployment_rows()
-        self.assertEqual(number, row.id)
-        self.assertEqual(
-            {stack['config'].resource_id, row.config_id}, self.config_ids()
-        )
+        assert row.id == number
+        assert self.config_ids() == {
+            stack['config'].resource_id,
+            row.config_id,
+        }
         kept = self.heat.load(stack)['deployment'].data()
-        self.assertEqual({'heat_plugins_signal_container'}, set(kept))
+        assert set(kept) == {'heat_plugins_signal_container'}
         # It remembers what an update must replace.
         self.fail(stack, 'UPDATE')
         self.withdrawn_by_former(stack, 'UPDATE')
         self.update(
             stack, deployments.template(**given, input_values={'who': 'b'})
         )
-        self.assertNotEqual(
-            number, self.heat.load(stack)['deployment'].resource_id
-        )
+        assert self.heat.load(stack)['deployment'].resource_id != number
 
     def fail(self, stack, action):
         """Let an action have failed."""
@@ -225,7 +224,7 @@ class DeleteActionTest(DeletionTestCase):
             self.failed(self.heat.begin(stack, 'CREATE'), stack)
             stack.persist_state_and_release_lock(uuid.uuid4().hex)
             self.replaced(stack, name=f'other{number}', **changed)
-            self.assertEqual(expected, self.actions()[before:], changed)
+            assert self.actions()[before:] == expected, changed
 
     def test_a_server_has_only_what_replaced_a_failed_one(self):
         # Its engine died in the deletion, before DELETE was delivered.
@@ -236,9 +235,9 @@ class DeleteActionTest(DeletionTestCase):
         )
         self.finish(self.heat.start(replacement.create))
         (config,) = self.in_metadata(stack)
-        self.assertEqual(self.handed[-1]['id'], config['id'])
+        assert config['id'] == self.handed[-1]['id']
         self.finish(self.heat.start(former.delete))
-        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+        assert self.actions() == ['CREATE', 'CREATE']
 
     def test_so_can_its_user(self):
         stack = self.refused()
@@ -246,12 +245,9 @@ class DeleteActionTest(DeletionTestCase):
         former, replacement = self.replace_by(
             stack, self.other_template(stack, server='another')
         )
-        self.assertEqual(
-            {former.resource_id: 'user'},
-            resources.replaced_users(
-                stack.context, stack.id, replacement.name, replacement.id
-            ),
-        )
+        assert resources.replaced_users(
+            stack.context, stack.id, replacement.name, replacement.id
+        ) == {former.resource_id: 'user'}
 
 
 class NoAnswerTest(DeletionTestCase):
@@ -262,15 +258,15 @@ class NoAnswerTest(DeletionTestCase):
         with self.assertLogs('heat_plugins', 'WARNING') as logs:
             task = self.heat.start(stack['deployment'].delete)
             self.finish(task, seconds)
-        self.assertNotIn('DELETE', self.actions())
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual({stack['config'].resource_id}, self.config_ids())
+        assert 'DELETE' not in self.actions()
+        assert self.deployment_rows() == []
+        assert self.config_ids() == {stack['config'].resource_id}
         self.assert_nothing_waits()
         (event,) = [e for e in deployments.events(stack) if 'not run' in e]
-        self.assertIn('DELETE was not run on server server: ', event)
-        self.assertIn(why, event)
+        assert 'DELETE was not run on server server: ' in event
+        assert why in event
         place = f'(deployment of stack {stack.name}, {stack.id})'
-        self.assertIn(f'{place}: {event}', '\n'.join(logs.output))
+        assert f'{place}: {event}' in '\n'.join(logs.output)
 
     def test_without_the_role(self):
         stack = self.created(self.WHOLE)
@@ -282,7 +278,7 @@ class NoAnswerTest(DeletionTestCase):
         hubs.HUBS.clear()
         again = self.heat.load(stack)
         task = self.heat.begin(again, 'SUSPEND')
-        self.assertIn('operator role', self.failed(task, again))
+        assert 'operator role' in self.failed(task, again)
         self.assert_withdrawn(again, 'operator role')
         hubs.HUBS.clear()
         self.assert_goes(again, 'answered 403')
@@ -326,7 +322,7 @@ class ServerOfNovaTest(deployments.DeploymentTestCase):
             self.get_server.side_effect = error
             stack = self.created(self.whole)
             self.delete(stack)
-            self.assertEqual(number, len(self.handed))
+            assert len(self.handed) == number
             self.assert_nothing_left()
         self.get_server.assert_called_with('of-nova')
 
@@ -348,15 +344,15 @@ class CleanUpTest(deployments.DeploymentTestCase):
             owner_id=parent.id,
             nested_depth=1,
         )
-        self.assertIn(
-            f'/heat-plugins-{parent.id}/signals/',
-            deployments.inputs(self.handed[-1])['deploy_signal_id'],
+        assert (
+            f'/heat-plugins-{parent.id}/signals/'
+            in deployments.inputs(self.handed[-1])['deploy_signal_id']
         )
-        self.assertEqual(1, len(hubs.HUBS))
+        assert len(hubs.HUBS) == 1
         self.finish(self.heat.start(parent['deployment'].delete))
-        self.assertEqual([], self.objects(parent))
+        assert self.objects(parent) == []
         self.delete(child)
-        self.assertEqual([], self.containers())
+        assert self.containers() == []
         self.delete(parent)
         self.assert_nothing_left()
 
@@ -382,8 +378,8 @@ class CleanUpTest(deployments.DeploymentTestCase):
 
         self.patch(hub, 'drop_container', be_slow)
         self.finish(self.heat.start(stack['deployment'].delete))
-        self.assertEqual([], self.objects(stack))
-        self.assertEqual(201, self.send(self.handed[-1]))
+        assert self.objects(stack) == []
+        assert self.send(self.handed[-1]) == 201
         self.finish(tasks[0])
 
     def test_what_cannot_be_resolved_any_more_keeps_nothing_from_going(self):
@@ -412,8 +408,8 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.swift.fail(8, 503)
         self.delete(stack)
         self.assert_nothing_left()
-        self.assertEqual([1], deleted)
-        self.assertEqual([], self.remains(stack))
+        assert deleted == [1]
+        assert self.remains(stack) == []
 
     def test_a_store_that_refuses_or_stays_away_leaves_a_warning(self):
         self.configure(swift_error_budget=60)
@@ -423,12 +419,12 @@ class CleanUpTest(deployments.DeploymentTestCase):
             with self.assertLogs('heat_plugins', 'WARNING') as logs:
                 task = self.heat.start(stack['deployment'].delete)
                 # A refusal is not retried.
-                self.assertEqual(status == 403, self.step(task, 50))
+                assert self.step(task, 50) == (status == 403)
                 if status != 403:
                     self.finish(task, 40)
-            self.assertIn('may remain', logs.output[-1])
+            assert 'may remain' in logs.output[-1]
             (event,) = self.remains(stack)
-            self.assertIn(f'answered {status}', event)
+            assert f'answered {status}' in event
             if status == 403:
                 self.swift.heal()
                 continue
@@ -437,7 +433,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
                 for each in deployments.events(stack)
                 if 'retrying for 60 s' in each
             )
-            self.assertIn(f'answered {status}', waits)
+            assert f'answered {status}' in waits
             self.swift.heal()
 
     def test_what_arrives_meanwhile_is_no_reason_to_fail(self):
@@ -455,7 +451,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
 
         self.swift.before = put_one
         self.delete(stack)
-        self.assertEqual(6, len(times))
+        assert len(times) == 6
         self.assert_nothing_left()
 
 
@@ -482,11 +478,9 @@ class LegacyTest(deployments.DeploymentTestCase):
         # Heat took each name that contained its own for its own.
         self.box.objects[f'{self.name}-more'] = b''
         self.delete(stack)
-        self.assertEqual([f'{self.name}-more'], sorted(self.box.objects))
-        self.assertEqual(
-            [1], [self.swift.asked().count(f'DELETE /{stack.id}')]
-        )
-        self.assertEqual([stack.id], self.containers())
+        assert sorted(self.box.objects) == [f'{self.name}-more']
+        assert [self.swift.asked().count(f'DELETE /{stack.id}')] == [1]
+        assert self.containers() == [stack.id]
         self.box.objects.clear()
         self.swift.store(deployments.PROJECT).delete_container(stack.id)
         # It is no matter if they are gone.

@@ -22,24 +22,19 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
         )
         source = stack['config'].resource_id
         (row,) = self.deployment_rows()
-        self.assertEqual({'who': 's3cret'}, row.input_values)
+        assert row.input_values == {'who': 's3cret'}
         # It says where to send what, and nothing of other ways.
         given = deployments.inputs(self.handed[0])
-        self.assertEqual('PUT', given['deploy_signal_verb'])
-        self.assertEqual(
-            stack['server'].resource_id, given['deploy_server_id']
-        )
-        self.assertEqual('deployment', given['deploy_resource_name'])
-        self.assertEqual(
-            stack.identifier().stack_path(), given['deploy_stack_id']
-        )
-        self.assertIn(
+        assert given['deploy_signal_verb'] == 'PUT'
+        assert given['deploy_server_id'] == stack['server'].resource_id
+        assert given['deploy_resource_name'] == 'deployment'
+        assert given['deploy_stack_id'] == stack.identifier().stack_path()
+        assert (
             f'/AUTH_{deployments.PROJECT}/heat-plugins-{stack.id}/'
-            f'signals/{row.id}/{self.handed[0]["id"]}?',
-            given['deploy_signal_id'],
-        )
+            f'signals/{row.id}/{self.handed[0]["id"]}?'
+        ) in given['deploy_signal_id']
         for name in ('deploy_auth_url', 'deploy_queue_id', 'deploy_password'):
-            self.assertNotIn(name, given)
+            assert name not in given
         # As one that Heat's own class has made.
         rows.change(
             self.heat.context, row.id, stack_user_project_id='stack-users'
@@ -47,27 +42,29 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
         self.update(stack, deployments.template(**actions))
         # Inputs that are taken back leave the row.
         (row,) = self.deployment_rows()
-        self.assertFalse(row.input_values)
-        self.assertIsNone(row.stack_user_project_id)
+        assert not row.input_values
+        assert row.stack_user_project_id is None
         # A config of nobody else is touched.
-        self.assertEqual({source, self.handed[-1]['id']}, self.config_ids())
-        self.assertEqual(
-            [self.handed[-1]['id']],
-            [config['id'] for config in self.in_metadata(stack)],
-        )
+        assert self.config_ids() == {source, self.handed[-1]['id']}
+        assert [config['id'] for config in self.in_metadata(stack)] == [
+            self.handed[-1]['id']
+        ]
         self.act(stack, 'SUSPEND')
         self.act(stack, 'RESUME')
         self.delete(stack)
         given = [deployments.inputs(config) for config in self.handed]
-        self.assertEqual(
-            ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE'],
-            [each['deploy_action'] for each in given],
-        )
+        assert [each['deploy_action'] for each in given] == [
+            'CREATE',
+            'UPDATE',
+            'SUSPEND',
+            'RESUME',
+            'DELETE',
+        ]
         for ids in (
             [config['id'] for config in self.handed],
             [each['deploy_signal_id'] for each in given],
         ):
-            self.assertEqual(5, len(set(ids)))
+            assert len(set(ids)) == 5
 
     def test_it_has_a_name_without_a_config(self):
         whole = deployments.template()
@@ -76,9 +73,9 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
         self.created(whole, name='other')
         (config,) = self.handed
         self.assertRegex(config['name'], '^other-deployment-')
-        self.assertEqual('', config['config'])
-        self.assertEqual('Heat::Ungrouped', config['group'])
-        self.assertEqual({}, config['options'])
+        assert config['config'] == ''
+        assert config['group'] == 'Heat::Ungrouped'
+        assert config['options'] == {}
 
     def test_but_one_of_a_server_that_zaqar_polls_for(self):
         stack = self.heat.stack(deployments.template())
@@ -91,9 +88,7 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
         )
         self.finish(task)
         (row,) = self.deployment_rows()
-        self.assertEqual(
-            stack.stack_user_project_id, row.stack_user_project_id
-        )
+        assert row.stack_user_project_id == stack.stack_user_project_id
 
 
 class _Queue:
@@ -104,23 +99,23 @@ class _Queue:
 class ActionsTest(deployments.DeploymentTestCase):
     def test_an_action_that_is_not_asked_for_is_complete_at_once(self):
         stack = self.created(deployments.template(actions=['UPDATE']))
-        self.assertEqual([], self.handed)
-        self.assertIsNone(stack['deployment'].resource_id)
+        assert self.handed == []
+        assert stack['deployment'].resource_id is None
         # A signal before anything was handed over is ignored.
         stack['deployment'].signal({'answer': 'x'})
         self.update(stack, deployments.template(actions=['UPDATE'], name='x'))
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1
         self.act(stack, 'SUSPEND')
         self.delete(stack)
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1
         self.assert_nothing_left()
         self.handed.clear()
         # DELETE runs though CREATE was asked for only later.
         stack = self.created(deployments.template(actions=['DELETE']))
         self.update(stack, deployments.template(actions=['CREATE', 'DELETE']))
-        self.assertEqual([], self.handed)
+        assert self.handed == []
         self.delete(stack)
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1
         self.assert_nothing_left()
 
     def test_without_a_signal_it_is_complete_when_handed_over(self):
@@ -129,15 +124,15 @@ class ActionsTest(deployments.DeploymentTestCase):
             deployments.template(signal_transport='NO_SIGNAL')
         )
         (row,) = self.deployment_rows()
-        self.assertEqual('COMPLETE', row.status)
+        assert row.status == 'COMPLETE'
         (config,) = self.in_metadata(stack)
         given = deployments.inputs(config)
-        self.assertEqual('NO_SIGNAL', given['deploy_signal_transport'])
-        self.assertNotIn('deploy_signal_id', given)
-        self.assertEqual([], self.swift.seen)
+        assert given['deploy_signal_transport'] == 'NO_SIGNAL'
+        assert 'deploy_signal_id' not in given
+        assert self.swift.seen == []
         self.delete(stack)
         # The engine keeps no connection.
-        self.assertEqual([], hubs.HUBS.values())
+        assert hubs.HUBS.values() == []
 
 
 class FailuresTest(deployments.DeploymentTestCase):
@@ -150,9 +145,9 @@ class FailuresTest(deployments.DeploymentTestCase):
             mock.Mock(side_effect=exception.Error('deliver has failed')),
         )
         stack, reason = self.fails(deployments.template(), {})
-        self.assertIn('deliver has failed', reason)
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual({stack['config'].resource_id}, self.config_ids())
+        assert 'deliver has failed' in reason
+        assert self.deployment_rows() == []
+        assert self.config_ids() == {stack['config'].resource_id}
         self.assert_nothing_waits()
 
     def test_nor_has_one_that_never_reached_its_server(self):
@@ -160,7 +155,7 @@ class FailuresTest(deployments.DeploymentTestCase):
         whole = deployments.template(actions=deployments.ALL_ACTIONS)
         stack, _ = self.fails(whole, {})
         self.delete(stack)
-        self.assertEqual([], self.handed)
+        assert self.handed == []
         self.assert_nothing_left()
 
 
@@ -174,10 +169,10 @@ class UntoldTest(deployments.DeploymentTestCase):
         stack = self.heat.stack(whole)
         task = self.heat.begin(stack, 'CREATE')
         self.failed(task, stack)
-        self.assertEqual([], self.in_metadata(stack))
+        assert self.in_metadata(stack) == []
         attempts.clear()
         stack.persist_state_and_release_lock('engine')
         self.update(stack, whole)
-        self.assertEqual(1, len(self.in_metadata(stack)))
+        assert len(self.in_metadata(stack)) == 1
         self.delete(stack)
         self.assert_nothing_left()

@@ -33,19 +33,19 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
     def test_under_auto_the_action_is_delivered_again(self):
         stack, task = self.waiting(AUTO)
         self.change()
-        self.assertEqual(403, self.send(self.handed[0]))
+        assert self.send(self.handed[0]) == 403
         self.step(task, 70)
-        self.assertEqual(2, len(self.handed))
-        self.assertEqual(1, len(self.in_metadata(stack)))
+        assert len(self.handed) == 2
+        assert len(self.in_metadata(stack)) == 1
         [event] = self.events(stack)
-        self.assertIn('delivers the action again', event)
-        self.assertEqual(201, self.send(self.handed[1], {'answer': 'new'}))
+        assert 'delivers the action again' in event
+        assert self.send(self.handed[1], {'answer': 'new'}) == 201
         self.finish(task)
-        self.assertEqual('COMPLETE', stack.status)
-        self.assertEqual('new', stack['deployment'].FnGetAtt('answer'))
+        assert stack.status == 'COMPLETE'
+        assert stack['deployment'].FnGetAtt('answer') == 'new'
         self.delete(stack)
-        self.assertEqual([], self.deployment_rows())
-        self.assertEqual({}, self.swift.containers)
+        assert self.deployment_rows() == []
+        assert self.swift.containers == {}
 
     def test_another_engine_resumes_under_a_former_key_that_stays_valid(self):
         stack, task = self.waiting(AUTO)
@@ -60,8 +60,8 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         task = self.heat.begin(self.heat.load(stack), 'UPDATE', AUTO)
         # Its server keeps what it has, and answers with that.
         self.step(task, 70)
-        self.assertEqual(1, len(self.handed))
-        self.assertEqual(201, self.send(self.handed[0]))
+        assert len(self.handed) == 1
+        assert self.send(self.handed[0]) == 201
         self.finish(task)
 
     def test_a_probe_is_seldom_and_shared(self):
@@ -71,17 +71,15 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         del self.swift.seen[:]
         self.step(task, 300)
         probed = [one for one in self.swift.seen if one.method == 'HEAD']
-        self.assertIn(len(probed), range(5, 11))
-        self.assertTrue(all(one.signed for one in probed))
+        assert len(probed) in range(5, 11)
+        assert all(one.signed for one in probed)
 
     def test_a_container_with_a_key_of_its_own_is_not_probed(self):
         self.swift = fake_swift.Cluster()
         _, task = self.waiting()
         del self.swift.seen[:]
         self.step(task, 200)
-        self.assertEqual(
-            [], [one for one in self.swift.seen if one.method == 'HEAD']
-        )
+        assert [one for one in self.swift.seen if one.method == 'HEAD'] == []
 
     def test_keys_that_go_on_changing_do_not_repeat_it_for_ever(self):
         _, task = self.waiting(AUTO)
@@ -89,9 +87,9 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         # A store that is away changes nothing.
         self.swift.fail(1000, 503, 'HEAD')
         self.step(task, 100)
-        self.assertEqual(1, len(self.handed))
+        assert len(self.handed) == 1
         self.swift.heal()
         for number in range(8):
             self.account()[KEY] = f'key {number}'
             self.step(task, 70)
-        self.assertEqual(4, len(self.handed))
+        assert len(self.handed) == 4

@@ -83,7 +83,7 @@ class KilledCase(deployments.DeploymentTestCase):
 
     def assert_ran(self, *actions):
         """Hold that the server has run just these actions, once each."""
-        self.assertEqual(dict.fromkeys(actions, 1), self.ran())
+        assert self.ran() == dict.fromkeys(actions, 1)
 
     def update_dies(self, former, whole, action, *, first=1, step=1):
         """Let an engine die at each write of an update; yield the stacks.
@@ -102,7 +102,7 @@ class KilledCase(deployments.DeploymentTestCase):
             self.assert_nothing_left()
             if not is_dead:
                 break
-        self.assertGreater(number, 6)
+        assert number > 6
 
     def without(self, whole):
         """Return a template without the deployment."""
@@ -117,7 +117,7 @@ class KilledTest(KilledCase):
         without = self.without(whole)
         for stack in self.update_dies(without, whole, 'CREATE', step=2):
             self.update(stack, whole)
-            self.assertEqual('COMPLETE', self.heat.load(stack).status)
+            assert self.heat.load(stack).status == 'COMPLETE'
             self.delete(stack)
             self.assert_ran('CREATE')
 
@@ -130,13 +130,13 @@ class KilledTest(KilledCase):
             self.delete(stack)
             ran = self.ran()
             ran.pop('CREATE', None)
-            self.assertEqual(expected, ran)
+            assert ran == expected
 
     def test_update(self):
         whole = self.whole(input_values={'who': 'moon'})
         for stack in self.update_dies(self.whole(), whole, 'UPDATE'):
             self.update(stack, whole)
-            self.assertEqual('COMPLETE', self.heat.load(stack).status)
+            assert self.heat.load(stack).status == 'COMPLETE'
             self.delete(stack)
             self.assert_ran(*ACTIONS)
 
@@ -154,4 +154,4 @@ class KilledTest(KilledCase):
             self.assert_nothing_left()
             if not is_dead:
                 break
-        self.assertGreater(number, 6)
+        assert number > 6

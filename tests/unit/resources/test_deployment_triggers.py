@@ -54,7 +54,7 @@ class TriggerTestCase(led.LedCase):
         with self.assertNoLogs('heat.engine.resource'):
             self.signal(stack, details)
         (said,) = set(deployments.events(stack)) - before
-        self.assertTrue(said.startswith('Not triggered: '), said)
+        assert said.startswith('Not triggered: '), said
         return said
 
     def given(self, stack):
@@ -108,24 +108,21 @@ class NowTest(TriggerTestCase):
             )
             (before,) = self.in_metadata(stack)
             self.update(stack, self.whole('two', '#!/bin/new', **more))
-            self.assertEqual(1, len(self.handed))
+            assert len(self.handed) == 1
             with mock.patch.object(callers, 'of', return_value=OWNER):
                 self.signal(stack, BACKUP)
             (config,) = self.given(stack)
-            self.assertEqual('two', deployments.inputs(config)['what'])
-            self.assertEqual(
-                '#!/bin/new', config['config']['configs'][1]['config']
-            )
+            assert deployments.inputs(config)['what'] == 'two'
+            assert config['config']['configs'][1]['config'] == '#!/bin/new'
             # An agent that has run it goes by its ID, and answers as before.
             (kept,) = (
                 each
                 for each in self.in_metadata(stack)
                 if each['id'] == before['id']
             )
-            self.assertEqual(
-                deployments.inputs(before) | {'what': 'two'},
-                deployments.inputs(kept),
-            )
+            assert deployments.inputs(kept) == deployments.inputs(before) | {
+                'what': 'two'
+            }
             self.delete(stack)
             self.assert_nothing_left()
 
@@ -137,20 +134,20 @@ class SignalTest(TriggerTestCase):
         self.signal(stack, {**BACKUP, 'input_values': {'level': 9}})
         # The stack's own deployment is left alone.
         after = {row.id: row for row in self.deployment_rows()}
-        self.assertEqual(2, len(after))
-        self.assertEqual(before.config_id, after[before.id].config_id)
-        self.assertEqual('COMPLETE', after[before.id].status)
+        assert len(after) == 2
+        assert after[before.id].config_id == before.config_id
+        assert after[before.id].status == 'COMPLETE'
         (config,) = self.given(stack)
         given = deployments.inputs(config)
-        self.assertEqual('BACKUP', given['deploy_action'])
-        self.assertEqual('9', given['level'])
-        self.assertEqual('none', given['password'])
+        assert given['deploy_action'] == 'BACKUP'
+        assert given['level'] == '9'
+        assert given['password'] == 'none'
         (run,) = self.runs(stack)
-        self.assertIn(
-            f'Signal: run {run["id"]} of BACKUP has started on 1 server',
-            deployments.events(stack),
+        assert (
+            f'Signal: run {run["id"]} of BACKUP has started on 1 server'
+            in deployments.events(stack)
         )
-        self.assertEqual('a signal', run['started_by'])
+        assert run['started_by'] == 'a signal'
 
     def test_so_does_one_that_was_taken_back_from_its_server(self):
         whole = self.template(timeout=5, input_values={'level': 7})
@@ -158,9 +155,9 @@ class SignalTest(TriggerTestCase):
         self.assert_withdrawn(stack)
         self.signal(stack, BACKUP)
         (config,) = self.given(stack)
-        self.assertEqual('7', deployments.inputs(config)['level'])
+        assert deployments.inputs(config)['level'] == '7'
         (run,) = self.runs(stack)
-        self.assertEqual('waiting', run['state'])
+        assert run['state'] == 'waiting'
 
     def test_a_run_that_is_named_starts_once(self):
         stack = self.stack()
@@ -168,26 +165,26 @@ class SignalTest(TriggerTestCase):
         for _again in range(2):
             self.signal(stack, {'run': named})
         (run,) = self.stored_runs()
-        self.assertEqual(named['id'], run.id)
-        self.assertEqual(1, len(self.given(stack)))
+        assert run.id == named['id']
+        assert len(self.given(stack)) == 1
         said = self.refused(stack, {'run': {**named, 'canary': 1}})
-        self.assertIn('another run', said)
+        assert 'another run' in said
         said = self.refused(stack, {'run': {**named, 'id': 'mine'}})
-        self.assertIn('must be a UUID', said)
+        assert 'must be a UUID' in said
         its = '6f5e4d3c-2b1a-5f0e-9d8c-7b6a5f4e3d2c'
         said = self.refused(stack, {'run': {**named, 'id': its}})
-        self.assertIn('of schedules', said)
+        assert 'of schedules' in said
 
 
 class RefusalTest(TriggerTestCase):
     def test_while_the_deployment_is_busy(self):
         stack, task = self.waiting(self.template())
         said = self.refused(stack, BACKUP)
-        self.assertIn('the deployment is CREATE_IN_PROGRESS', said)
+        assert 'the deployment is CREATE_IN_PROGRESS' in said
         # A trigger is no result.
-        self.assertFalse(self.step(task, 3))
+        assert not self.step(task, 3)
         (row,) = self.deployment_rows()
-        self.assertEqual('IN_PROGRESS', row.status)
+        assert row.status == 'IN_PROGRESS'
 
     def test_what_is_wrong_is_named_and_no_value_is(self):
         stack = self.stack()
@@ -199,20 +196,20 @@ class RefusalTest(TriggerTestCase):
             ({**BACKUP, 'inputs': inputs}, 'must be exactly'),
         ):
             said = self.refused(stack, details)
-            self.assertIn(expected, said)
-            self.assertNotIn('hunter2', said)
+            assert expected in said
+            assert 'hunter2' not in said
         leading.install(None)
-        self.assertIn('does not lead runs', self.refused(stack, BACKUP))
-        self.assertEqual([], self.runs(stack))
+        assert 'does not lead runs' in self.refused(stack, BACKUP)
+        assert self.runs(stack) == []
 
     def test_a_server_that_is_gone_or_was_given_nothing(self):
         stack = self.stack(server='of-nova')
         said = self.refused(stack, BACKUP)
-        self.assertIn('server of-nova no longer exists', said)
+        assert 'server of-nova no longer exists' in said
         entries = CONFIG['properties']['configs'][1:]
         config = {**CONFIG, 'properties': {'configs': entries}}
         stack = self.created(self.template(config), name='other')
-        self.assertIn('entry for CREATE', self.refused(stack, BACKUP))
+        assert 'entry for CREATE' in self.refused(stack, BACKUP)
 
 
 class ResultTest(TriggerTestCase):
@@ -226,10 +223,10 @@ class ResultTest(TriggerTestCase):
         )
         self.signal(stack, {'trigger': 'BACKUP', 'runs': 'mine'})
         self.finish(task)
-        self.assertEqual('BACKUP', stack['deployment'].FnGetAtt('trigger'))
-        self.assertEqual([], self.given(stack))
+        assert stack['deployment'].FnGetAtt('trigger') == 'BACKUP'
+        assert self.given(stack) == []
         # An output goes before the attribute of that name.
-        self.assertEqual('mine', self.runs(stack))
+        assert self.runs(stack) == 'mine'
 
 
 class AttributeTest(TriggerTestCase):
@@ -241,22 +238,22 @@ class AttributeTest(TriggerTestCase):
         with self.counting_queries() as statements:
             found.FnGetAtt('runs')
         ours = [each for each in statements if 'heat_plugins' in each]
-        self.assertEqual(1, len(ours))
-        self.assertEqual([], self.swift.seen)
+        assert len(ours) == 1
+        assert self.swift.seen == []
 
         def latest(*args):
             raise errors.ServiceError('no tables')
 
         # A database without the tables fails no stack.
         self.patch(run_rows.RunRows, 'latest', latest)
-        self.assertIsNone(self.runs(stack))
+        assert self.runs(stack) is None
 
     def test_reading_makes_nothing(self):
         stack = self.stack(signal_transport='NO_SIGNAL')
-        self.assertEqual([], self.runs(stack))
-        self.assertIsNone(stack['deployment'].FnGetAtt('trigger_url'))
-        self.assertEqual([], self.containers())
-        self.assertNotIn('user_id', stack['deployment'].data())
+        assert self.runs(stack) == []
+        assert stack['deployment'].FnGetAtt('trigger_url') is None
+        assert self.containers() == []
+        assert 'user_id' not in stack['deployment'].data()
 
 
 class UrlTest(TriggerTestCase):
@@ -276,15 +273,15 @@ class UrlTest(TriggerTestCase):
         stack = self.stack()
         self.update(stack, self.template(trigger_url=True))
         url = self.url(stack)
-        self.assertIn('/signal/', url)
-        self.assertNotIn('Timestamp', url)
-        self.assertEqual(url, self.url(stack))
+        assert '/signal/' in url
+        assert 'Timestamp' not in url
+        assert self.url(stack) == url
         # Asking for it is nothing to the server.
-        self.assertEqual(['CREATE'], self.actions())
+        assert self.actions() == ['CREATE']
         self.update(stack, self.template())
-        self.assertIsNone(self.url(stack))
+        assert self.url(stack) is None
         left = self.heat.load(stack)['deployment'].data()
-        self.assertFalse({'user_id', 'access_key', 'secret_key'} & set(left))
+        assert not {'user_id', 'access_key', 'secret_key'} & set(left)
 
 
 class EndTest(TriggerTestCase):
@@ -310,13 +307,13 @@ class EndTest(TriggerTestCase):
         self.answer = None
         self.signal(stack, BACKUP, 'other')
         self.signal(stack, BACKUP)
-        self.assertEqual(2, len(self.given(stack)))
+        assert len(self.given(stack)) == 2
         self.update(stack, self.template())
-        self.assertEqual(1, len(self.given(stack)))
+        assert len(self.given(stack)) == 1
         states = sorted(state for state, _reason in self.ended())
-        self.assertEqual(['cancelled', 'waiting'], states)
+        assert states == ['cancelled', 'waiting']
         # The server was told to stop it.
-        self.assertEqual(1, len(self.controls(stack)))
+        assert len(self.controls(stack)) == 1
         self.delete(stack)
         self.assert_nothing_left()
 
@@ -327,8 +324,8 @@ class EndTest(TriggerTestCase):
         self.meanwhile = lambda: None
         before = self.now
         self.delete(stack)
-        self.assertLess(self.now - before, 120)
-        self.assertEqual([], self.containers())
+        assert self.now - before < 120
+        assert self.containers() == []
         # With its process.
         hubs.HUBS.clear()
         self.leader = self.lead('engine-2')
@@ -336,7 +333,7 @@ class EndTest(TriggerTestCase):
             *run_rows.RunRows().take_over('engine-1', 'engine-2', 10)
         )
         self.go_on()
-        self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
+        assert [state for state, _ in self.ended()] == ['cancelled']
         self.assert_nothing_left()
 
     def test_runs_go_with_a_stack_that_has_no_url_of_its_own(self):
@@ -346,20 +343,20 @@ class EndTest(TriggerTestCase):
         # Its run has one, whatever the transport.
         (config,) = self.given(stack)
         given = deployments.inputs(config)
-        self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
+        assert given['deploy_signal_transport'] == 'TEMP_URL_POLL'
         self.now += 600
         keys.KeyKeeper.forget_abilities()
         self.swift.tempurl = False
         # They stay where another deployment gets none.
         poll = transports.TempURLPoll(self.heat.load(stack)['deployment'])
         self.assertRaises(deliveries.Unusable, poll.prepare, by_auto=True)
-        self.assertEqual([f'heat-plugins-{stack.id}'], self.containers())
-        self.assertEqual('waiting', self.runs(stack)[0]['state'])
+        assert self.containers() == [f'heat-plugins-{stack.id}']
+        assert self.runs(stack)[0]['state'] == 'waiting'
         self.delete(stack)
         self.assert_nothing_left()
         ((state, reason),) = self.ended()
-        self.assertEqual('cancelled', state)
-        self.assertIn('was deleted', reason)
+        assert state == 'cancelled'
+        assert 'was deleted' in reason
 
     def test_a_server_outside_the_stack_has_nothing_left(self):
         servers = self.created(
@@ -378,10 +375,10 @@ class EndTest(TriggerTestCase):
         )
         self.answer = None
         self.signal(stack, BACKUP)
-        self.assertEqual(1, len(self.given(servers)))
+        assert len(self.given(servers)) == 1
         self.delete(stack)
-        self.assertEqual([], self.in_metadata(servers))
-        self.assertEqual(['cancelled'], [state for state, _ in self.ended()])
+        assert self.in_metadata(servers) == []
+        assert [state for state, _ in self.ended()] == ['cancelled']
 
 
 class GroupTest(TriggerTestCase):
@@ -412,8 +409,8 @@ class GroupTest(TriggerTestCase):
 
     def test_a_trigger_starts_a_run_on_all_that_do_not_refuse(self):
         self.signal_group({'deploy_status_code': 0})
-        self.assertIn('accepts only signals that start an action', self.said)
-        self.assertEqual([], self.given(self.members))
+        assert 'accepts only signals that start an action' in self.said
+        assert self.given(self.members) == []
         deployment = type(self.members['deployment'])
         real = deployment.run_target
 
@@ -424,8 +421,8 @@ class GroupTest(TriggerTestCase):
 
         with mock.patch.object(deployment, 'run_target', run_target):
             self.signal_group(BACKUP, 'first')
-        self.assertIn('on 1 server; left out: other: busy', self.said)
-        self.assertEqual(1, len(self.given(self.members)))
+        assert 'on 1 server; left out: other: busy' in self.said
+        assert len(self.given(self.members)) == 1
         self.signal_group(BACKUP, 'second')
-        self.assertIn('of BACKUP has started on 2 servers', self.said)
-        self.assertEqual(2, len(self.stored_runs()))
+        assert 'of BACKUP has started on 2 servers' in self.said
+        assert len(self.stored_runs()) == 2

@@ -72,9 +72,9 @@ class GroupTestCase(deployments.DeploymentTestCase):
         found = self.heat.load(stack)
         for key in keys:
             server = found[f'server_{key}']
-            self.assertEqual([], server.metadata_get()['deployments'])
+            assert server.metadata_get()['deployments'] == []
             for config in self.heat.deployments_of(server.resource_id):
-                self.assertEqual('heat-plugins-withdrawn', config['group'])
+                assert config['group'] == 'heat-plugins-withdrawn'
 
     def reason(self, stack):
         return self.heat.load(stack)['deployment'].status_reason
@@ -96,30 +96,22 @@ class LifeTest(GroupTestCase):
         }
         more = {'config': config, 'actions': deployments.ALL_ACTIONS}
         stack = self.created(group('a', 'b', 'c', **more))
-        self.assertEqual({key: ['CREATE'] for key in 'abc'}, self.given())
+        assert self.given() == {key: ['CREATE'] for key in 'abc'}
         found = self.heat.load(stack)['deployment']
-        self.assertFalse(found.has_nested())
-        self.assertEqual(
-            {'a': 'a', 'b': 'b', 'c': 'c'}, found.FnGetAtt('answer')
+        assert not found.has_nested()
+        assert found.FnGetAtt('answer') == {'a': 'a', 'b': 'b', 'c': 'c'}
+        assert found.FnGetAtt('deploy_stdouts') == dict.fromkeys('abc', 'out')
+        assert found.FnGetAtt('answer', 'a') == 'a'
+        assert found.FnGetAtt('signal_transport') == dict.fromkeys(
+            'abc', 'TEMP_URL_POLL'
         )
-        self.assertEqual(
-            dict.fromkeys('abc', 'out'), found.FnGetAtt('deploy_stdouts')
-        )
-        self.assertEqual('a', found.FnGetAtt('answer', 'a'))
-        self.assertEqual(
-            dict.fromkeys('abc', 'TEMP_URL_POLL'),
-            found.FnGetAtt('signal_transport'),
-        )
-        self.assertEqual(dict.fromkeys('abc'), found.FnGetAtt('trigger_url'))
-        self.assertEqual({key: [] for key in 'abc'}, found.FnGetAtt('runs'))
+        assert found.FnGetAtt('trigger_url') == dict.fromkeys('abc')
+        assert found.FnGetAtt('runs') == {key: [] for key in 'abc'}
         states = found.FnGetAtt('members')
-        self.assertEqual(
-            {'COMPLETE'}, {one['status'] for one in states.values()}
-        )
-        self.assertEqual(
-            {row.id: row.config.id for row in self.deployment_rows()},
-            {one['deployment']: one['config'] for one in states.values()},
-        )
+        assert {one['status'] for one in states.values()} == {'COMPLETE'}
+        assert {
+            one['deployment']: one['config'] for one in states.values()
+        } == {row.id: row.config.id for row in self.deployment_rows()}
         self.assertRaises(
             exception.InvalidTemplateAttribute, found.FnGetAtt, 'no such'
         )
@@ -128,29 +120,25 @@ class LifeTest(GroupTestCase):
         self.update(
             stack, group('a', 'b', **more, input_values={'who': 'moon'})
         )
-        self.assertEqual(
-            {
-                'a': ['CREATE', 'UPDATE'],
-                'b': ['CREATE', 'UPDATE'],
-                'c': ['CREATE', 'DELETE'],
-            },
-            self.given(),
-        )
-        self.assertEqual(2, len(self.deployment_rows()))
+        assert self.given() == {
+            'a': ['CREATE', 'UPDATE'],
+            'b': ['CREATE', 'UPDATE'],
+            'c': ['CREATE', 'DELETE'],
+        }
+        assert len(self.deployment_rows()) == 2
         again = self.heat.load(stack)['deployment']
-        self.assertEqual(found.resource_id, again.resource_id)
+        assert again.resource_id == found.resource_id
         # An output comes before what we add.
-        self.assertEqual(
-            dict.fromkeys('ab', 'mine'), again.FnGetAtt('members')
-        )
+        assert again.FnGetAtt('members') == dict.fromkeys('ab', 'mine')
         # Unless the input asks for another group.
         before = len(self.handed)
         self.update(stack, group('a', **more, input_values={'why': 'x'}))
         again = self.heat.load(stack)['deployment']
-        self.assertNotEqual(found.resource_id, again.resource_id)
-        self.assertEqual(
-            {'a': ['CREATE', 'DELETE'], 'b': ['DELETE']}, self.given(before)
-        )
+        assert again.resource_id != found.resource_id
+        assert self.given(before) == {
+            'a': ['CREATE', 'DELETE'],
+            'b': ['DELETE'],
+        }
         before = len(self.handed)
         # It goes though its config has gone.
         config_id = stack['config'].resource_id
@@ -160,7 +148,7 @@ class LifeTest(GroupTestCase):
             side_effect=exception.NotFound(config_id),
         ):
             self.delete(stack)
-        self.assertEqual(before, len(self.handed))
+        assert len(self.handed) == before
         self.assert_nothing_left()
 
     def test_members_go_in_batches(self):
@@ -185,9 +173,9 @@ class LifeTest(GroupTestCase):
                 stack = self.created(whole)
             else:
                 self.update(stack, whole)
-            self.assertEqual(times['a'], times['b'])
-            self.assertEqual(times['c'], times['d'])
-            self.assertGreaterEqual(times['c'], times['a'] + 7)
+            assert times['b'] == times['a']
+            assert times['d'] == times['c']
+            assert times['c'] >= times['a'] + 7
 
 
 class FailureTest(GroupTestCase):
@@ -205,39 +193,33 @@ class FailureTest(GroupTestCase):
         stack = self.heat.stack(group('a', 'b', 'c'))
         task = self.heat.begin(stack, 'CREATE')
         reason = self.failed(task, stack)
-        self.assertIn('2 of 3 members failed. 2 members (b, c): ', reason)
-        self.assertIn('boom', reason)
+        assert '2 of 3 members failed. 2 members (b, c): ' in reason
+        assert 'boom' in reason
         found = self.heat.load(stack)['deployment']
-        self.assertEqual(
-            {'a': 'COMPLETE', 'b': 'FAILED', 'c': 'FAILED'},
-            {
-                key: one['status']
-                for key, one in found.FnGetAtt('members').items()
-            },
-        )
-        self.assertEqual('a', found.FnGetAtt('answer', 'a'))
+        assert {
+            key: one['status']
+            for key, one in found.FnGetAtt('members').items()
+        } == {'a': 'COMPLETE', 'b': 'FAILED', 'c': 'FAILED'}
+        assert found.FnGetAtt('answer', 'a') == 'a'
         # What has failed is not adopted.
         adopted = self.adopt(stack)['deployment']
-        self.assertIn('are not COMPLETE: b, c', adopted.status_reason)
+        assert 'are not COMPLETE: b, c' in adopted.status_reason
 
     def test_a_member_without_server_is_named(self):
         whole = group('a')
         servers = whole['resources']['deployment']['properties']['servers']
         servers['nowhere'] = None
         _, reason = self.fails(whole, {})
-        self.assertIn('These members have no server: nowhere', reason)
-        self.assertEqual({}, self.given())
+        assert 'These members have no server: nowhere' in reason
+        assert self.given() == {}
 
     def test_so_many_may_fail(self):
         self.answers('b')
         stack = self.created(group('a', 'b', max_failures='50%'))
         found = self.heat.load(stack)['deployment']
-        self.assertEqual('FAILED', found.FnGetAtt('members')['b']['status'])
-        self.assertTrue(
-            any(
-                '1 of 2 members failed' in one
-                for one in deployments.events(stack)
-            )
+        assert found.FnGetAtt('members')['b']['status'] == 'FAILED'
+        assert any(
+            '1 of 2 members failed' in one for one in deployments.events(stack)
         )
 
     def test_none_may_fail_in_vain(self):
@@ -251,8 +233,8 @@ class FailureTest(GroupTestCase):
             {'trigger_url': True},
         ):
             whole = group('a', max_failures='10%', **more)
-            self.assertIn(
-                f'properties.max_failures: {said}', self.why_invalid(whole)
+            assert f'properties.max_failures: {said}' in self.why_invalid(
+                whole
             )
             # An update goes on with a group that has it.
             self.heat.preview(stack, whole)
@@ -263,11 +245,11 @@ class FailureTest(GroupTestCase):
         whole = group('a', max_failures='1', signal_transport='AUTO')
         self.swift.denied.add(deployments.PROJECT)
         _, reason = self.fails(whole, {})
-        self.assertIn(said, reason)
-        self.assertIn('answered 403', reason)
+        assert said in reason
+        assert 'answered 403' in reason
         del self.heat.auth.endpoints['object-store']
         self.heat.context = heat_fixture.new_context()
-        self.assertIn(said, self.why_invalid(whole))
+        assert said in self.why_invalid(whole)
 
     def test_a_server_that_no_stack_has_is_named_at_once_and_in_the_end(self):
         self.answer = None
@@ -281,15 +263,14 @@ class FailureTest(GroupTestCase):
                 name=self.getUniqueString(),
             )
             task = self.heat.begin(stack, 'CREATE')
-            self.assertIn(
-                ' (no stack has a server with this ID) has not signalled',
-                self.failed(task, stack),
+            assert (
+                ' (no stack has a server with this ID) has not signalled'
+                in self.failed(task, stack)
             )
-            self.assertIn(
+            assert (
                 'no stack has a server with this ID: of nobody. It runs the '
-                'action only if its agent asks Heat by itself',
-                deployments.events(stack),
-            )
+                'action only if its agent asks Heat by itself'
+            ) in deployments.events(stack)
 
 
 class SignalTest(GroupTestCase, led.LedCase):
@@ -312,31 +293,25 @@ class SignalTest(GroupTestCase, led.LedCase):
             for each in deployments.events(stack)
             if each.startswith('Not triggered: ')
         )
-        self.assertIn('did you mean "BACKUP"?', event)
-        self.assertEqual([], self.stored_runs())
+        assert 'did you mean "BACKUP"?' in event
+        assert self.stored_runs() == []
         self.signal(stack, {'trigger': 'BACKUP'})
         (run,) = self.stored_runs()
-        self.assertIn(
-            f'Signal: run {run.id} of BACKUP has started on 2 servers',
-            deployments.events(stack),
+        assert (
+            f'Signal: run {run.id} of BACKUP has started on 2 servers'
+            in deployments.events(stack)
         )
         for _ in range(10):
             self._second()
-        self.assertEqual(
-            {key: ['CREATE', 'BACKUP'] for key in 'ab'}, self.given()
-        )
+        assert self.given() == {key: ['CREATE', 'BACKUP'] for key in 'ab'}
         found = self.heat.load(stack)['deployment'].FnGetAtt('runs')
         shown = ('BACKUP', 'complete')
-        self.assertEqual(
-            {key: [(*shown, f'deployment.{key}')] for key in 'ab'},
-            {
-                key: [
-                    (one['action'], one['state'], one['resource'])
-                    for one in runs
-                ]
-                for key, runs in found.items()
-            },
-        )
+        assert {
+            key: [
+                (one['action'], one['state'], one['resource']) for one in runs
+            ]
+            for key, runs in found.items()
+        } == {key: [(*shown, f'deployment.{key}')] for key in 'ab'}
         self.delete(stack)
         self.assert_nothing_left()
 
@@ -375,10 +350,10 @@ class ReferenceTest(GroupTestCase):
         stack = self.created(
             self.by_map(self.NAMED, 'ab', actions=['DELETE']), name='nothing'
         )
-        self.assertEqual(
-            {'a': None, 'b': None},
-            self.servers_of(self.shown(stack)['members']),
-        )
+        assert self.servers_of(self.shown(stack)['members']) == {
+            'a': None,
+            'b': None,
+        }
         self.answer = {'deploy_stdout': 'out', 'answer': '42'}
         for servers in (self.NAMED, self.MERGED):
             keys = 'ab' if servers is self.NAMED else 'abc'
@@ -387,16 +362,14 @@ class ReferenceTest(GroupTestCase):
             )
             expected = {k: stack[f'server_{k}'].FnGetRefId() for k in keys}
             shown = self.shown(stack)
-            self.assertEqual(expected, self.servers_of(shown['members']))
-            self.assertEqual(
-                dict.fromkeys(keys, 'out'), shown['deploy_stdouts']
-            )
-            self.assertEqual(dict.fromkeys(keys, '42'), shown['answer'])
-            self.assertEqual({key: [] for key in keys}, shown['runs'])
+            assert self.servers_of(shown['members']) == expected
+            assert shown['deploy_stdouts'] == dict.fromkeys(keys, 'out')
+            assert shown['answer'] == dict.fromkeys(keys, '42')
+            assert shown['runs'] == {key: [] for key in keys}
             loaded = self.heat.load(stack)
             outputs = self.heat.outputs(loaded)
-            self.assertEqual(expected, self.servers_of(outputs['members']))
-            self.assertEqual(dict.fromkeys(keys, '42'), outputs['answer'])
+            assert self.servers_of(outputs['members']) == expected
+            assert outputs['answer'] == dict.fromkeys(keys, '42')
 
 
 class FormerNameTest(GroupTestCase):
@@ -412,10 +385,8 @@ class FormerNameTest(GroupTestCase):
             before = self.heat.load(stack)['deployment'].resource_id
             deployment['type'] = f'OS::Heat::{kind}DeploymentGroup'
             self.update(stack, whole)
-            self.assertEqual({'a': ['CREATE']}, self.given())
-            self.assertEqual(
-                before, self.heat.load(stack)['deployment'].resource_id
-            )
+            assert self.given() == {'a': ['CREATE']}
+            assert self.heat.load(stack)['deployment'].resource_id == before
             self.delete(stack)
             self.handed.clear()
 
@@ -425,7 +396,7 @@ class KindTest(GroupTestCase):
         stack = self.heat.stack(group('a', members='nested'))
         nested = stack['deployment']
         # A rescue leaves that to its members.
-        self.assertIsNone(nested.withdraw_delivered())
+        assert nested.withdraw_delivered() is None
         for name, *args in (
             ('handle_suspend',),
             ('handle_update', None, None, {}),
@@ -463,7 +434,7 @@ class KindTest(GroupTestCase):
             other = group('a', members=None, signal_transport=transport)
             stack = self.created(other, name=transport)
             found = self.heat.load(stack)['deployment']
-            self.assertFalse(found.has_nested())
+            assert not found.has_nested()
             self.delete(stack)
         self.handed.clear()
         stack = self.created(group('a', members=None))
@@ -471,9 +442,9 @@ class KindTest(GroupTestCase):
         self.configure(group_members='nested')
         for members in (None, 'single'):
             self.update(stack, group('a', members=members, timeout=60))
-        self.assertEqual({'a': ['CREATE']}, self.given())
+        assert self.given() == {'a': ['CREATE']}
         found = self.heat.load(stack)['deployment']
-        self.assertEqual(before, found.resource_id)
+        assert found.resource_id == before
 
     def test_a_preview_of_an_update_says_what_the_update_does(self):
         stack = self.created(group('a'))
@@ -483,28 +454,28 @@ class KindTest(GroupTestCase):
             {'signal_transport': 'AUTO'},
         ):
             shown = self.heat.preview(stack, group('a', **change))
-            self.assertIn('deployment', shown['updated'], change)
+            assert 'deployment' in shown['updated'], change
         for change in (
             {'signal_transport': 'HEAT_SIGNAL'},
             {'trigger_url': True},
             {'members': 'nested'},
         ):
             shown = self.heat.preview(stack, group('a', **change))
-            self.assertIn('deployment', shown['replaced'], change)
+            assert 'deployment' in shown['replaced'], change
         # As where an environment maps the type of the members to another.
         self.replace(
             'heat.engine.environment.Environment.get_class',
             lambda *args, **more: resource.Resource,
         )
         shown = self.heat.preview(stack, group('a'))
-        self.assertIn('deployment', shown['replaced'])
+        assert 'deployment' in shown['replaced']
 
     def test_members_of_a_mapped_type_are_given_heats_properties_alone(self):
         stack = self.heat.stack(group('a', timeout=60))
         given = stack['deployment'].get_resource_def()
-        self.assertEqual(60, given['timeout'])
+        assert given['timeout'] == 60
         for name in ('trigger_url', 'trigger_by_servers', 'delivery_timeout'):
-            self.assertNotIn(name, given)
+            assert name not in given
 
     def test_a_preview_shows_one_resource(self):
         single, nested = (
@@ -513,11 +484,13 @@ class KindTest(GroupTestCase):
             ]
             for kind in ('single', 'nested')
         )
-        self.assertEqual(single, single.preview())
-        self.assertEqual(
-            {'a', 'b', 'before_all_members', 'after_all_members'},
-            {one.name for one in nested.preview()},
-        )
+        assert single.preview() == single
+        assert {one.name for one in nested.preview()} == {
+            'a',
+            'b',
+            'before_all_members',
+            'after_all_members',
+        }
 
     def test_what_takes_a_nested_stack(self):
         self.configure(group_members='nested')
@@ -539,7 +512,7 @@ class KindTest(GroupTestCase):
             )
             reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
             # It would make one, which this Heat does not.
-            self.assertIn('create_stack', reason)
+            assert 'create_stack' in reason
 
 
 class AdoptTest(GroupTestCase):
@@ -552,15 +525,15 @@ class AdoptTest(GroupTestCase):
         self.heat.load(stack)['deployment'].data_set(key, 'of another')
         adopted = self.adopt(stack)
         found = adopted['deployment']
-        self.assertEqual(('ADOPT', 'COMPLETE'), found.state)
-        self.assertNotIn(key, found.data())
-        self.assertEqual(before, found.resource_id)
-        self.assertFalse(found.has_nested())
-        self.assertEqual({'a': '42', 'b': '42'}, found.FnGetAtt('answer'))
+        assert found.state == ('ADOPT', 'COMPLETE')
+        assert key not in found.data()
+        assert found.resource_id == before
+        assert not found.has_nested()
+        assert found.FnGetAtt('answer') == {'a': '42', 'b': '42'}
         # It was that of the abandoned stack.
-        self.assertEqual([], self.containers())
+        assert self.containers() == []
         self.delete(adopted)
-        self.assertEqual([], self.deployment_rows())
+        assert self.deployment_rows() == []
 
     def test_members_that_wait_are_not(self):
         stack, task = self.waiting(group('a'))
@@ -569,14 +542,12 @@ class AdoptTest(GroupTestCase):
         for _ in range(2):
             self.heat.load(stack)['deployment'].withdraw_delivered()
             (row,) = self.deployment_rows()
-            self.assertEqual('FAILED', row.status)
-            self.assertIn('has died', row.status_reason)
+            assert row.status == 'FAILED'
+            assert 'has died' in row.status_reason
             self.assert_members_withdrawn(stack, 'a')
         adopted = self.adopt(stack)
-        self.assertEqual('FAILED', adopted['deployment'].status)
-        self.assertIn(
-            'are not COMPLETE: a', adopted['deployment'].status_reason
-        )
+        assert adopted['deployment'].status == 'FAILED'
+        assert 'are not COMPLETE: a' in adopted['deployment'].status_reason
 
 
 class HealthTest(GroupTestCase):
@@ -601,20 +572,20 @@ class HealthTest(GroupTestCase):
             found['deployment'].state_set('CHECK', 'FAILED', 'by a user')
 
         mark()
-        self.assertIn('runs it again', self.deployment_rows()[0].status_reason)
+        assert 'runs it again' in self.deployment_rows()[0].status_reason
         expected = {key: ['CREATE', 'UPDATE'] for key in 'ab'}
         for _ in range(2):
             self.update(stack, group('a', 'b'))
-            self.assertEqual(expected, self.given())
+            assert self.given() == expected
         # Not on what a check has found healthy since.
         mark()
         self.act(stack, 'CHECK')
         self.update(stack, group('a', 'b'))
-        self.assertEqual(expected, self.given())
-        self.assertEqual('FAILED', self.check(stack, 'a').status)
+        assert self.given() == expected
+        assert self.check(stack, 'a').status == 'FAILED'
         self.update(stack, group('a', 'b'))
         expected['a'].append('UPDATE')
-        self.assertEqual(expected, self.given())
+        assert self.given() == expected
         self.check(stack)
         row = self.deployment_rows()[0]
         (key,) = (
@@ -623,9 +594,9 @@ class HealthTest(GroupTestCase):
             if one['name'] == 'deploy_resource_name'
         )
         self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
-        self.assertIn(
-            f'These members have no deployment: {key}',
-            self.check(stack).status_reason,
+        assert (
+            f'These members have no deployment: {key}'
+            in self.check(stack).status_reason
         )
 
     def test_a_check_hides_no_half_of_an_update_from_its_revert(self):
@@ -641,11 +612,9 @@ class HealthTest(GroupTestCase):
         again.persist_state_and_release_lock(uuid.uuid4().hex)
         self.answer = {}
         before = len(self.handed)
-        self.assertEqual('CHECK', self.check(stack, 'c').action)
+        assert self.check(stack, 'c').action == 'CHECK'
         self.update(stack, group('a', 'b'))
-        self.assertEqual(
-            {'a': ['UPDATE'], 'b': ['UPDATE']}, self.given(before)
-        )
+        assert self.given(before) == {'a': ['UPDATE'], 'b': ['UPDATE']}
 
 
 class CfnTest(GroupTestCase):
@@ -662,7 +631,7 @@ class CfnTest(GroupTestCase):
     def send(self, config, answer=None):
         """Answer as heat-api-cfn passes it on; return what Heat handles."""
         given = deployments.inputs(config)
-        self.assertEqual('POST', given['deploy_signal_verb'])
+        assert given['deploy_signal_verb'] == 'POST'
         url = parse.urlsplit(given['deploy_signal_id'])
         arn = identifier.ResourceIdentifier.from_arn_url(url.geturl())
         signature = dict(parse.parse_qsl(url.query))['Signature']
@@ -706,43 +675,41 @@ class CfnTest(GroupTestCase):
     def test_each_answer_is_of_one_member_and_counts_once(self):
         stack, task = self.waiting_group('a', 'b', 'c', max_failures='1')
         # What no member has signed goes to Heat, as does a trigger.
-        self.assertIsNotNone(self.send(self.of('a'), {'trigger': 'BACKUP'}))
+        assert self.send(self.of('a'), {'trigger': 'BACKUP'}) is not None
         url = deployments.inputs(self.of('a'))['deploy_signal_id']
         arn = identifier.ResourceIdentifier.from_arn_url(url)
-        self.assertIsNotNone(self.post(arn, 'of somebody else', {}))
+        assert self.post(arn, 'of somebody else', {}) is not None
         # The ID of a config holds but a part of a digest.
         with mock.patch.object(
             presigned, 'config_id', return_value=self.rows()[0].config.id
         ):
-            self.assertIsNotNone(self.post(arn, 'of a guess', {}))
+            assert self.post(arn, 'of a guess', {}) is not None
         # What names another config does not count.
         named = {body.CONFIG_ID: self.of('b')['id']}
-        self.assertIsNone(self.send(self.of('a'), named))
-        self.assertTrue(all(row.in_progress for row in self.rows()))
+        assert self.send(self.of('a'), named) is None
+        assert all(row.in_progress for row in self.rows())
         report = {body.REPORT: 1, body.CONFIG_ID: self.of('c')['id']}
-        self.assertIsNone(self.send(self.of('c'), report))
+        assert self.send(self.of('c'), report) is None
         started = [each.has_started for each in self.rows()]
-        self.assertEqual([False, False, True], sorted(started))
-        self.assertIsNone(self.send(self.of('a'), {'answer': 'of a'}))
-        self.assertIsNone(self.send(self.of('a'), {'answer': 'again'}))
-        self.assertIsNone(self.send(self.of('b'), {'deploy_status_code': 1}))
-        self.assertFalse(self.step(task, 60))
-        self.assertEqual(
-            {
-                'a': ('CREATE', 'COMPLETE'),
-                'b': ('CREATE', 'FAILED'),
-                'c': ('CREATE', 'IN_PROGRESS'),
-            },
-            self.statuses(),
-        )
+        assert sorted(started) == [False, False, True]
+        assert self.send(self.of('a'), {'answer': 'of a'}) is None
+        assert self.send(self.of('a'), {'answer': 'again'}) is None
+        assert self.send(self.of('b'), {'deploy_status_code': 1}) is None
+        assert not self.step(task, 60)
+        assert self.statuses() == {
+            'a': ('CREATE', 'COMPLETE'),
+            'b': ('CREATE', 'FAILED'),
+            'c': ('CREATE', 'IN_PROGRESS'),
+        }
         # A server may answer with nothing.
         self.send(self.of('c'))
         self.finish(task)
-        self.assertEqual('COMPLETE', stack.status)
-        self.assertEqual(
-            {'a': 'of a', 'b': None, 'c': None},
-            self.heat.load(stack)['deployment'].FnGetAtt('answer'),
-        )
+        assert stack.status == 'COMPLETE'
+        assert self.heat.load(stack)['deployment'].FnGetAtt('answer') == {
+            'a': 'of a',
+            'b': None,
+            'c': None,
+        }
 
     def test_it_runs_all_actions_and_leaves_no_user(self):
         self.answer = lambda config: {
@@ -756,14 +723,14 @@ class CfnTest(GroupTestCase):
         )
         stack = self.created(whole)
         user_id = self.heat.load(stack)['deployment']._get_user_id()
-        self.assertIn(user_id, self.domain.passwords)
+        assert user_id in self.domain.passwords
         self.act(stack, 'SUSPEND')
         self.act(stack, 'RESUME')
         self.delete(stack)
         actions = ['CREATE', 'SUSPEND', 'RESUME', 'DELETE']
-        self.assertEqual({'a': actions, 'b': actions}, self.given())
-        self.assertEqual({}, self.domain.passwords)
-        self.assertEqual([], self.deployment_rows())
+        assert self.given() == {'a': actions, 'b': actions}
+        assert self.domain.passwords == {}
+        assert self.deployment_rows() == []
 
     def test_a_late_answer_ends_no_other_action(self):
         stack, task = self.waiting_group('a')
@@ -779,15 +746,15 @@ class CfnTest(GroupTestCase):
         passed_on = self.send(before, {}).args[-1]
         seen = deployments.events(stack)
         self.heat.load(stack)['deployment'].signal(passed_on)
-        self.assertEqual(seen, deployments.events(stack))
-        self.assertEqual({'a': ('UPDATE', 'IN_PROGRESS')}, self.statuses())
+        assert deployments.events(stack) == seen
+        assert self.statuses() == {'a': ('UPDATE', 'IN_PROGRESS')}
         # Its answer counts for a group that has got a nested stack as well.
         found = self.heat.load(stack)['deployment']
         found.data_set(deployment_schema.FORMER_GROUP, self.group_id)
         self.heat.change(found.id, physical_resource_id='a nested stack')
         self.work()
-        self.assertIsNone(self.send(self.of('a'), {}))
-        self.assertEqual({'a': ('UPDATE', 'COMPLETE')}, self.statuses())
+        assert self.send(self.of('a'), {}) is None
+        assert self.statuses() == {'a': ('UPDATE', 'COMPLETE')}
 
     def rows(self):
         return [
@@ -811,18 +778,16 @@ class CfnTest(GroupTestCase):
         inputs = whole['resources']['config']['properties']['inputs']
         inputs[0]['default'] = '2'
         self.update(stack, whole)
-        self.assertNotEqual(
-            former, self.heat.load(stack)['deployment'].resource_id
-        )
-        self.assertEqual({'a': ['CREATE', 'CREATE', 'DELETE']}, self.given())
+        assert self.heat.load(stack)['deployment'].resource_id != former
+        assert self.given() == {'a': ['CREATE', 'CREATE', 'DELETE']}
 
     def test_auto_leaves_a_cloud_with_zaqar_as_it_was(self):
         self.enterContext(stack_domain.with_zaqar(self.heat))
         stack = self.heat.stack(group('a', signal_transport='AUTO'))
         reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
-        self.assertIn('create_stack', reason)
+        assert 'create_stack' in reason
         whole = group('a', signal_transport='AUTO', max_failures='1')
-        self.assertIn('max_failures does not count', self.why_invalid(whole))
+        assert 'max_failures does not count' in self.why_invalid(whole)
 
 
 class NestingTest(GroupTestCase):
@@ -853,27 +818,25 @@ class NestingTest(GroupTestCase):
         stack = self.created(group('a', 'b', 'c'))
         before = {row.id: row.config.id for row in self.deployment_rows()}
         nested = self.nested(stack)
-        self.assertEqual({key: ['CREATE'] for key in 'abc'}, self.given())
+        assert self.given() == {key: ['CREATE'] for key in 'abc'}
         after = {row.id: row.config.id for row in self.deployment_rows()}
-        self.assertEqual(before, after)
+        assert after == before
         found = self.heat.load(nested)
-        self.assertEqual(
-            before.keys(), {found[key].resource_id for key in 'abc'}
-        )
-        self.assertEqual('42', found['a'].FnGetAtt('answer'))
+        assert {found[key].resource_id for key in 'abc'} == before.keys()
+        assert found['a'].FnGetAtt('answer') == '42'
         # An engine that dies meanwhile has nobody run CREATE again.
         found['a'].state_set('CREATE', 'FAILED', 'its engine has died')
-        self.assertFalse(found['a'].needs_replace_failed())
+        assert not found['a'].needs_replace_failed()
 
     def test_a_row_goes_to_one_resource_alone(self):
         stack = self.created(group('a'))
         row = self.deployment_rows()[0]
         self.heat.change(stack['server_a'].id, physical_resource_id=row.id)
         self.nested(stack)
-        self.assertEqual(2, len(self.deployment_rows()))
+        assert len(self.deployment_rows()) == 2
 
     def test_a_hint_alone_gives_nobody_the_rows_of_a_group(self):
         stack = self.created(group('a'))
         self.nested(stack, is_announced=False)
-        self.assertEqual({'a': ['CREATE', 'CREATE']}, self.given())
-        self.assertEqual(2, len(self.deployment_rows()))
+        assert self.given() == {'a': ['CREATE', 'CREATE']}
+        assert len(self.deployment_rows()) == 2

@@ -87,7 +87,7 @@ class ValidationTest(ScheduleCase):
         exc = self.assertRaises(
             exception.StackValidationFailed, stack.validate
         )
-        self.assertIn(said, str(exc))
+        assert said in str(exc)
 
     def test_a_cloud_where_no_run_can_start_is_told_at_once(self):
         whole = template()
@@ -119,60 +119,60 @@ class ValidationTest(ScheduleCase):
             'properties': {'value': '@daily'},
         }
         stack = self.heat.create(found)
-        self.assertEqual('@daily', self.kept(stack).schedule.cron)
+        assert self.kept(stack).schedule.cron == '@daily'
         # It is no type of Heat's.
         kind = software_schedule.SoftwareSchedule
-        self.assertEqual(support.UNSUPPORTED, kind.support_status.status)
+        assert kind.support_status.status == support.UNSUPPORTED
 
 
 class LifeTest(ScheduleCase):
     def test_it_is_due_from_its_creation_on(self):
         stack = self.created(timezone='Europe/Berlin', jitter=3600)
         kept = self.kept(stack)
-        self.assertEqual(NOW, kept.record.since)
+        assert kept.record.since == NOW
         (row,) = self.rows()
         found = self.heat.load(stack)['nightly']
-        self.assertEqual(
-            (found.id, found.uuid, 'nightly', stack.id, row.text),
-            (row.number, row.id, row.name, row.stack_id, kept.text()),
+        assert (row.number, row.id, row.name, row.stack_id, kept.text()) == (
+            found.id,
+            found.uuid,
+            'nightly',
+            stack.id,
+            row.text,
         )
-        self.assertEqual(found.uuid, found.resource_id)
-        self.assertEqual(found.uuid, kept.schedule.key)
-        self.assertTrue(schedule_rows.woken.is_set())
-        self.assertEqual([found.id], [*schedule_rows.take_changed()])
+        assert found.resource_id == found.uuid
+        assert kept.schedule.key == found.uuid
+        assert schedule_rows.woken.is_set()
+        assert [*schedule_rows.take_changed()] == [found.id]
         # The next times are those of the starts.
         self.now += 3 * DAY
         start = kept.schedule.next(1, self.now)[0].start
-        self.assertIn(summary.time(start), self.get(stack, 'next_times')[:2])
+        assert summary.time(start) in self.get(stack, 'next_times')[:2]
         # It ends with its stack.
         self.heat.delete(stack)
-        self.assertEqual([], self.rows())
+        assert self.rows() == []
 
     def test_its_attributes_say_what_it_does(self):
         stack = self.created()
-        self.assertEqual(
-            [f'2027-01-{day}T02:30:00Z' for day in range(16, 21)],
-            self.get(stack, 'next_times'),
-        )
-        self.assertIsNone(self.get(stack, 'last_time'))
+        assert self.get(stack, 'next_times') == [
+            f'2027-01-{day}T02:30:00Z' for day in range(16, 21)
+        ]
+        assert self.get(stack, 'last_time') is None
         for name in ('last_run', 'last_operation'):
-            self.assertIsNone(self.get(stack, name))
+            assert self.get(stack, name) is None
         for name in ('last_outcome', 'paused', 'reason'):
-            self.assertEqual('', self.get(stack, name))
-        self.assertEqual(0, self.get(stack, 'missed'))
-        self.assertEqual(0, self.get(stack, 'skipped'))
+            assert self.get(stack, name) == ''
+        assert self.get(stack, 'missed') == 0
+        assert self.get(stack, 'skipped') == 0
         # All with one request, for commands.
         shown = self.get(stack, 'show')
-        self.assertEqual(
-            ('30 2 * * *', 'UTC'), (shown['when'], shown['timezone'])
-        )
-        self.assertEqual(5, len(shown['next_times']))
+        assert (shown['when'], shown['timezone']) == ('30 2 * * *', 'UTC')
+        assert len(shown['next_times']) == 5
         loaded = self.heat.load(stack)
         found = api.format_stack_resource(
             loaded['nightly'], with_attr=['show']
         )
         answer = json.loads(json.dumps(found['attributes']))
-        self.assertEqual(shown, answer['show'])
+        assert answer['show'] == shown
 
     def test_an_update_starts_again_and_loses_no_tick_that_is_due(self):
         stack = self.created()
@@ -181,19 +181,18 @@ class LifeTest(ScheduleCase):
         self.now = tick + 1
         self.heat.update(stack, template(cron='0 4 * * *'))
         kept = self.kept(stack)
-        self.assertEqual('0 4 * * *', kept.schedule.cron)
-        self.assertEqual(
-            (tick + 1, tick, False),
-            (kept.record.since, kept.record.running, kept.record.created),
-        )
-        self.assertEqual('starting', self.get(stack, 'last_outcome'))
+        assert kept.schedule.cron == '0 4 * * *'
+        assert (
+            kept.record.since,
+            kept.record.running,
+            kept.record.created,
+        ) == (tick + 1, tick, False)
+        assert self.get(stack, 'last_outcome') == 'starting'
         uuid = self.heat.load(stack)['nightly'].uuid
         for name in ('last_run', 'last_operation'):
-            self.assertEqual(
-                schedules.run_id(uuid, tick), self.get(stack, name)
-            )
+            assert self.get(stack, name) == schedules.run_id(uuid, tick)
         self.heat.update(stack, template())
-        self.assertEqual('30 2 * * *', self.kept(stack).schedule.cron)
+        assert self.kept(stack).schedule.cron == '30 2 * * *'
 
     def test_a_schedule_whose_times_have_passed_is_an_event(self):
         said = 'No time of the schedule is left'
@@ -202,39 +201,37 @@ class LifeTest(ScheduleCase):
         self.heat.update(
             stack, template(at='2027-02-01T02:00', cron=None, overlap='queue')
         )
-        self.assertNotIn(said, str(deployments.events(stack)))
+        assert said not in str(deployments.events(stack))
         self.heat.update(stack, template(at='2027-01-01T02:00', cron=None))
-        self.assertIn(said, str(deployments.events(stack)))
+        assert said in str(deployments.events(stack))
         # Each is in place.
-        self.assertEqual(before, self.heat.load(stack)['nightly'].uuid)
+        assert self.heat.load(stack)['nightly'].uuid == before
 
     def test_a_suspended_stack_has_no_schedule(self):
         stack = self.created()
         self.heat.run(stack, stack.SUSPEND)
-        self.assertEqual([], self.rows())
-        self.assertEqual([], self.get(stack, 'next_times'))
-        self.assertIn('suspended', self.get(stack, 'paused'))
+        assert self.rows() == []
+        assert self.get(stack, 'next_times') == []
+        assert 'suspended' in self.get(stack, 'paused')
         self.now += 3 * DAY
         self.heat.run(stack, stack.RESUME)
-        self.assertEqual('', self.get(stack, 'paused'))
+        assert self.get(stack, 'paused') == ''
         # What was due meanwhile is forgotten.
-        self.assertEqual(NOW + 3 * DAY, self.kept(stack).record.since)
-        self.assertEqual(1, len(self.rows()))
+        assert self.kept(stack).record.since == NOW + 3 * DAY
+        assert len(self.rows()) == 1
         # No tick is decided while it resumes.
         loaded = self.heat.load(stack)
         found = loaded['nightly']
         found.state_set('RESUME', 'IN_PROGRESS')
-        self.assertEqual([], self.rows())
+        assert self.rows() == []
         found.state_set('RESUME', 'COMPLETE')
-        self.assertEqual(1, len(self.rows()))
-        self.assertEqual(
-            self.rows(), schedule_rows.kept(self.heat.context, {found.id})
-        )
-        self.assertEqual([], schedule_rows.kept(self.heat.context, {-1}))
+        assert len(self.rows()) == 1
+        assert schedule_rows.kept(self.heat.context, {found.id}) == self.rows()
+        assert schedule_rows.kept(self.heat.context, {-1}) == []
         # One that is half deleted starts nothing.
         loaded.state_set(loaded.DELETE, loaded.FAILED, 'a server stays')
-        self.assertEqual([], self.get(stack, 'next_times'))
-        self.assertIn('deleted', self.get(stack, 'paused'))
+        assert self.get(stack, 'next_times') == []
+        assert 'deleted' in self.get(stack, 'paused')
 
     def set(self, stack, text):
         found = self.heat.load(stack)['nightly']
@@ -244,16 +241,16 @@ class LifeTest(ScheduleCase):
     def test_an_update_mends_an_unreadable_record(self):
         stack = self.created()
         self.set(stack, '{}')
-        self.assertIn('unreadable', self.get(stack, 'reason'))
-        self.assertIsNone(self.get(stack, 'next_times'))
+        assert 'unreadable' in self.get(stack, 'reason')
+        assert self.get(stack, 'next_times') is None
         self.heat.update(stack, template(cron='0 4 * * *'))
-        self.assertEqual('0 4 * * *', self.kept(stack).schedule.cron)
-        self.assertEqual('', self.get(stack, 'reason'))
+        assert self.kept(stack).schedule.cron == '0 4 * * *'
+        assert self.get(stack, 'reason') == ''
         # An adopted schedule has no past.
         self.set(stack, '[]')
         found = self.heat.load(stack)['nightly']
         found.handle_adopt({'resource_data': {schedule_rows.KEY: 'x'}})
-        self.assertEqual(NOW, self.kept(stack).record.since)
+        assert self.kept(stack).record.since == NOW
         # The record of a later release is left.
         self.set(stack, '{"version": 3}')
         found = self.heat.load(stack)['nightly']
@@ -263,12 +260,12 @@ class LifeTest(ScheduleCase):
         stack = self.created()
         self.now += 3 * DAY
         self.heat.load(stack)['nightly'].restore_prev_rsrc(convergence=True)
-        self.assertEqual(NOW + 3 * DAY, self.kept(stack).record.since)
+        assert self.kept(stack).record.since == NOW + 3 * DAY
         # A failed one is replaced only without a record.
         found = self.heat.load(stack)['nightly']
-        self.assertFalse(found.needs_replace_failed())
+        assert not found.needs_replace_failed()
         found.handle_delete()
-        self.assertTrue(found.needs_replace_failed())
+        assert found.needs_replace_failed()
         # A rollback finds none, either.
         found.restore_prev_rsrc()
 
@@ -278,48 +275,48 @@ class SignalTest(ScheduleCase):
         before = collections.Counter(deployments.events(stack))
         self.signal(stack, details, signaller)
         (event,) = collections.Counter(deployments.events(stack)) - before
-        self.assertTrue(event.startswith('Not triggered: '), event)
-        self.assertIn(said, event)
+        assert event.startswith('Not triggered: '), event
+        assert said in event
 
     def test_it_is_paused_with_a_note_and_resumed(self):
         stack = self.created()
         self.signal(stack, {'do': 'pause', 'note': 'a release'})
-        self.assertEqual('a release', self.get(stack, 'paused'))
-        self.assertEqual([], self.get(stack, 'next_times'))
-        self.assertIn(
-            'Signal: the schedule is paused', deployments.events(stack)
-        )
+        assert self.get(stack, 'paused') == 'a release'
+        assert self.get(stack, 'next_times') == []
+        assert 'Signal: the schedule is paused' in deployments.events(stack)
         self.now += 3 * DAY
         self.signal(stack, {'do': 'resume'})
         record = self.kept(stack).record
-        self.assertEqual(
-            (NOW + 3 * DAY, '', None, 0),
-            (record.since, record.paused, record.running, record.missed),
-        )
+        assert (
+            record.since,
+            record.paused,
+            record.running,
+            record.missed,
+        ) == (NOW + 3 * DAY, '', None, 0)
 
         self.signal(stack, {'do': 'pause'})
-        self.assertEqual('a signal paused it', self.get(stack, 'paused'))
+        assert self.get(stack, 'paused') == 'a signal paused it'
         # What was due before a resume is not started.
         self.now += DAY
         self.signal(stack, {'do': 'resume'})
-        self.assertIsNone(self.kept(stack).record.running)
+        assert self.kept(stack).record.running is None
 
     def test_what_the_template_pauses_an_update_resumes(self):
         stack = self.created(paused=True, note='until March')
-        self.assertEqual('until March', self.get(stack, 'paused'))
+        assert self.get(stack, 'paused') == 'until March'
         self.refused(stack, {'do': 'resume'}, 'the template pauses')
         self.signal(stack, {'do': 'pause', 'note': 'a release'})
-        self.assertEqual('a release', self.get(stack, 'paused'))
+        assert self.get(stack, 'paused') == 'a release'
         self.heat.update(stack, template())
         self.signal(stack, {'do': 'resume'})
-        self.assertEqual('', self.get(stack, 'paused'))
+        assert self.get(stack, 'paused') == ''
 
     def test_it_runs_now(self):
         stack = self.created(paused=True)
         self.signal(stack, {'do': 'run'})
         record = self.kept(stack).record
-        self.assertEqual((NOW, True), (record.running, record.forced))
-        self.assertEqual('2027-01-15T08:00:00Z', self.get(stack, 'last_time'))
+        assert (record.running, record.forced) == (NOW, True)
+        assert self.get(stack, 'last_time') == '2027-01-15T08:00:00Z'
         self.refused(stack, {'do': 'run'}, 'has not ended')
 
     def test_a_bad_signal_is_refused_with_an_example(self):
@@ -339,13 +336,13 @@ class SignalTest(ScheduleCase):
         for note in (3, 'x' * 1001, ['x']):
             self.refused(stack, {'do': 'pause', 'note': note}, 'characters')
         self.refused(stack, {'do': 'run', 'note': 'x'}, 'goes with "pause"')
-        self.assertEqual(before, self.kept(stack))
+        assert self.kept(stack) == before
 
         # Only who may update the stack may signal it.
         for details in ({'do': 'run'}, {'do': 'pause'}):
             for sender in (READER, SERVER, callers.UNKNOWN):
                 self.refused(stack, details, 'may not update', sender)
-        self.assertEqual(before, self.kept(stack))
+        assert self.kept(stack) == before
         with mock.patch.object(schedule_rows, 'replace', return_value=False):
             self.refused(stack, {'do': 'run'}, 'Other processes change')
         # One that was never created follows nothing.
@@ -374,23 +371,20 @@ class FormerTest(ScheduleCase):
             last=NOW,
             outcome='complete',
         )
-        self.assertEqual('a release', self.get(stack, 'paused'))
-        self.assertIsNone(self.get(stack, 'last_run'))
+        assert self.get(stack, 'paused') == 'a release'
+        assert self.get(stack, 'last_run') is None
         record = self.kept(stack).record
-        self.assertEqual(
-            schedule_deciding.ScheduleRecord(
-                since=NOW + 9,
-                paused='a release',
-                missed=3,
-                checked=record.checked,
-            ),
-            record,
+        assert record == schedule_deciding.ScheduleRecord(
+            since=NOW + 9,
+            paused='a release',
+            missed=3,
+            checked=record.checked,
         )
 
     def test_what_no_engine_has_begun_with_starts_here(self):
         stack = self.created()
         self.former(stack, running=NOW, create_until=NOW + 9)
-        self.assertEqual(NOW, self.kept(stack).record.running)
+        assert self.kept(stack).record.running == NOW
 
     def test_a_signal_takes_it_over(self):
         stack = self.created()
@@ -398,6 +392,6 @@ class FormerTest(ScheduleCase):
         self.former(stack, running=NOW, acted=NOW - 10, create_until=NOW + 9)
         self.signal(stack, {'do': 'pause', 'note': 'a release'})
         record = self.kept(stack).record
-        self.assertEqual(('a release', None), (record.paused, record.running))
+        assert (record.paused, record.running) == ('a release', None)
         (row,) = self.rows()
-        self.assertEqual(2, json.loads(row.text)['version'])
+        assert json.loads(row.text)['version'] == 2

@@ -28,7 +28,7 @@ class Case(test_watcher.Case):
         )
 
     def sleep(self, woken, seconds):
-        self.assertGreater(seconds, 0)
+        assert seconds > 0
         self.slept.append(seconds)
         if not woken.is_set():
             self.clock.now += seconds
@@ -50,23 +50,23 @@ class OneTest(Case):
         waiting = self.join()
         self.arrive_after(0.6, waiting)
         begun = self.clock.now
-        self.assertEqual({waiting: ARRIVED}, self.watcher.wait([waiting], 1.0))
+        assert self.watcher.wait([waiting], 1.0) == {waiting: ARRIVED}
         self.assertAlmostEqual(0.75, self.clock.now - begun, delta=0.01)
 
     def test_it_takes_no_longer_than_it_may(self):
         waiting = self.join()
         begun = self.clock.now
-        self.assertEqual({}, self.watcher.wait([waiting], 1.0))
-        self.assertEqual(1.0, self.clock.now - begun)
+        assert self.watcher.wait([waiting], 1.0) == {}
+        assert self.clock.now - begun == 1.0
         # The last of them as the time ends.
-        self.assertEqual(5, self.source.listings)
+        assert self.source.listings == 5
 
     def test_many_seconds_cost_no_more_listings_than_the_pace_says(self):
         waiting = self.join()
         for _ in range(600):
             self.watcher.wait([waiting], 1.0)
         # 30 s of four a second, then ever fewer.
-        self.assertLess(self.source.listings, 120 + 60 + 30 + 100)
+        assert self.source.listings < 120 + 60 + 30 + 100
 
     def test_who_joins_meanwhile_is_polled_for_soon(self):
         waiting = self.join(1)
@@ -75,8 +75,8 @@ class OneTest(Case):
         listings, begun = self.source.listings, self.clock.now
         self.meanwhile = lambda: self.join(2) and self.stop()
         self.watcher.wait([waiting], 10.0)
-        self.assertGreater(self.source.listings - listings, 10)
-        self.assertLess(self.clock.now - begun, 15)
+        assert self.source.listings - listings > 10
+        assert self.clock.now - begun < 15
 
     def stop(self):
         self.meanwhile = lambda: None
@@ -84,11 +84,10 @@ class OneTest(Case):
     def test_who_is_forgotten_meanwhile_wakes(self):
         waiting = self.join()
         self.meanwhile = lambda: self.watcher.forget('d1')
-        self.assertEqual(
-            {waiting: watcher.Observation.SUPERSEDED},
-            self.watcher.wait([waiting], 100),
-        )
-        self.assertEqual(1, len(self.slept))
+        assert self.watcher.wait([waiting], 100) == {
+            waiting: watcher.Observation.SUPERSEDED
+        }
+        assert len(self.slept) == 1
 
     def test_a_poll_that_another_one_makes_is_left_to_it(self):
         waiting, other = self.join(1), self.join(2)
@@ -99,9 +98,9 @@ class OneTest(Case):
             answers.append(self.watcher.wait([other], 0.2))
 
         self.source.before_names = wait
-        self.assertEqual({}, self.watcher.wait([waiting], 0.2))
-        self.assertEqual([{}], answers)
-        self.assertEqual(1, self.source.listings)
+        assert self.watcher.wait([waiting], 0.2) == {}
+        assert answers == [{}]
+        assert self.source.listings == 1
 
 
 class ManyTest(Case):
@@ -109,23 +108,21 @@ class ManyTest(Case):
         tickets = [self.join(number) for number in range(1000)]
         self.arrive_after(2.1, tickets[5], tickets[7])
         self.row(tickets[9], in_progress=False)
-        self.assertEqual(
-            {tickets[9]: watcher.Observation.SETTLED},
-            self.watcher.wait(tickets, 1.0),
-        )
+        assert self.watcher.wait(tickets, 1.0) == {
+            tickets[9]: watcher.Observation.SETTLED
+        }
         self.watcher.leave(tickets[9])
         rest = [each for each in tickets if each is not tickets[9]]
-        self.assertEqual({}, self.watcher.wait(rest, 1.0))
-        self.assertEqual(
-            dict.fromkeys([tickets[5], tickets[7]], ARRIVED),
-            self.watcher.wait(rest, 10.0),
+        assert self.watcher.wait(rest, 1.0) == {}
+        assert self.watcher.wait(rest, 10.0) == dict.fromkeys(
+            [tickets[5], tickets[7]], ARRIVED
         )
 
     def test_past_the_listing_one_looks_at_a_time(self):
         tickets = [self.join(number) for number in range(1000)]
         self.clock.now += 100
         found = self.watcher.wait(tickets, 0)
-        self.assertEqual([watcher.Observation.PEEK], [*found.values()])
+        assert [*found.values()] == [watcher.Observation.PEEK]
 
 
 class ThreadsTest(test_watcher.Case):
@@ -147,7 +144,7 @@ class ThreadsTest(test_watcher.Case):
                 found = self.watcher.wait([waiting], 60)
                 if found:
                     break
-            self.assertEqual({waiting: ARRIVED}, found)
+            assert found == {waiting: ARRIVED}
             self.watcher.leave(waiting)
 
         def answer():
@@ -158,5 +155,5 @@ class ThreadsTest(test_watcher.Case):
         threads.run(
             answer, *(lambda each=each: wait(each) for each in tickets)
         )
-        self.assertEqual(0, len(self.watcher))
-        self.assertLess(len(pollers), 25)
+        assert len(self.watcher) == 0
+        assert len(pollers) < 25
