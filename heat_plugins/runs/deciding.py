@@ -430,7 +430,8 @@ def follow(
         after = run.changed(stopped=run_records.Stop.CANCELLED, stopped_by=who)
     elif what == RETRY:
         after = retry(run, now, who, wanted.only)
-    elif what == CANCEL_RUN and member is not None:
+    elif member is not None:
+        # CANCEL_RUN names it.
         after = run.attempted({member: {'cancelled_by': who}})
     if after == run and wanted.request is None:
         return run

@@ -129,3 +129,20 @@ def test_a_signal_that_asks_for_nothing_is_refused(body, said):
     )
     with pytest.raises(workflow_requests.RunError, match=said):
         workflow_requests.asked(body, offer)
+
+
+def test_numbers_and_truth_values_may_be_texts():
+    given = {
+        'name': 'true',
+        'concurrency': '3',
+        'keep-result': 'False',
+        'pause-before': True,
+        'fail-on': '<% $.odd %>',
+        'retry': {'break_on': 'true', 'count': '<% $.times %>', 'delay': '7'},
+    }
+    assert definitions.typed(given) == {
+        **given,
+        'concurrency': 3,
+        'keep-result': False,
+        'retry': {'break-on': 'true', 'count': '<% $.times %>', 'delay': 7},
+    }
