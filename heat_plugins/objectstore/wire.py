@@ -30,7 +30,7 @@ LOG = foreign.logger(__name__)
 #: Seconds by which the clocks of hosts may differ without a warning.
 APART = 60.0
 
-#: Whoever acquires it warns; nobody releases it.
+#: The thread that acquires it logs the warning; it is never released.
 warning = threading.Lock()
 
 # A response says its time in whole seconds, and may come late.
