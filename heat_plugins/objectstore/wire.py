@@ -30,7 +30,7 @@ LOG = foreign.logger(__name__)
 #: Seconds by which the clocks of hosts may differ without a warning.
 APART = 60.0
 
-#: Held from the first warning of this process on, so that there is one.
+#: The thread that acquires it logs the warning; it is never released.
 warning = threading.Lock()
 
 # A response says its time in whole seconds, and may come late.
@@ -125,9 +125,9 @@ class Clock:
             when = email_utils.parsedate_to_datetime(date or '')
         except (TypeError, ValueError, IndexError):
             return
-        if when.tzinfo is None:
-            when = when.replace(tzinfo=datetime.UTC)
-        answered, received = when.timestamp(), self._now()
+        # HTTP writes all dates in GMT.
+        answered = when.replace(tzinfo=datetime.UTC).timestamp()
+        received = self._now()
         # The store's clock stood somewhere between these when it answered;
         # nothing is learnt from what fits what is known.
         least, most = answered - received, answered + 1.0 - sent

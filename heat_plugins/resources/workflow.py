@@ -2,6 +2,7 @@
 """OS::Mistral::Workflow."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -597,7 +598,10 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         """Return the name of the only workflow, or the prefix of all names."""
         if workflow_schema.DEFINITION in self.properties.data:
             return self.resource_id or self.physical_resource_name()
-        return super().get_reference_id()
+        # Heat asks before it validates the name.
+        with contextlib.suppress(ValueError):
+            return super().get_reference_id()
+        return self.physical_resource_name()
 
     def _resolve_attribute(self, name: str) -> object:
         if name == workflow_schema.AVAILABLE_WORKFLOWS:

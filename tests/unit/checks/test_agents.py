@@ -5,6 +5,7 @@ from unittest import mock
 
 import fixtures
 from oslo_config import cfg
+from oslo_config import fixture as config_fixture
 from oslo_upgradecheck import upgradecheck
 import requests
 import testtools
@@ -30,16 +31,13 @@ class SignedURLTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        for name in (
-            'stack_user_domain_name',
-            'stack_domain_admin',
-            'stack_domain_admin_password',
-        ):
-            self.configure(name, 'x')
+        self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        for name in ('user_domain_name', 'domain_admin'):
+            self.configure(f'stack_{name}', 'x')
+        self.configure('stack_domain_admin_password', 'x')
 
     def configure(self, name, value, group=None):
-        cfg.CONF.set_override(name, value, group)
-        self.addCleanup(cfg.CONF.clear_override, name, group)
+        self.conf.config(group=group, **{name: value})
 
     def have_heat_24(self):
         """Let heat-api-cfn know where Keystone is, and not who asks."""

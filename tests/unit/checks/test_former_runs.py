@@ -60,6 +60,8 @@ class FormerRunsTest(heat_fixture.HeatTestCase):
         assert (found.running, found.registered) == ({}, {})
         found = run_tables.read(self.heat.context, has_tables=False)
         assert found.running == {store_contract.PROJECT: 1}
+        kept = f'Project {store_contract.PROJECT} keeps 2 targets of runs; '
+        assert kept in engine.tables().details
 
     def test_runs_in_progress_are_waited_for_and_records_named(self):
         self.deployment('script')

@@ -110,9 +110,8 @@ class RegistryTest(testtools.TestCase):
         self.registry.create(record('a'))
         assert self.registry.get('a') == record('a')
         # Mistral would delete both.
-        error = self.assertRaises(
-            errors.ServiceError, self.registry.delete, 'a'
-        )
+        delete = (self.registry.delete, 'a')
+        error = self.assertRaises(errors.ServiceError, *delete)
         assert 'public environment a' in str(error)
         assert len(self.mistral.rows) == 2
 

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client of runs, as commands and scripts use it."""
 
+import json
+
+import pytest
+
 from heat_plugins import errors
+from heat_plugins.clients import runs
+from heat_plugins.runs import ordering
+from tests.unit import web_service
 from tests.unit.engine import run_world
 from tests.unit.osc import run_door
 
@@ -63,3 +70,25 @@ class ClientTest(run_door.RunCase):
         runs = self.client()
         self.assertRaises(errors.NotFound, runs.run_id, RUN[:5])
         assert runs.run_id(OTHER) == OTHER
+
+
+class Heat(web_service.Service):
+    """Takes any order for a dry run with two targets."""
+
+    def answer(self, request):
+        self.sent = json.loads(request.body)['input_values']
+        found = {'targets': 2, 'left_out': 0, 'unmet': [], 'rows': []}
+        shown = {'status': ordering.DRY_RUN, 'output_values': found}
+        found['more'] = 0
+        return 200, {'software_deployment': shown}
+
+
+def test_a_selection_is_a_dry_run_and_an_order_has_the_id_that_is_given():
+    heat = Heat()
+    client = runs.Runs(web_service.cloud(heat, 'http://heat.example.com/v1'))
+    assert client.select('BACKUP', stacks=['shop']).targets == 2
+    assert heat.sent['dry_run']
+    with pytest.raises(runs.Unconfirmed) as caught:
+        client.start('BACKUP', run_id=OTHER, stacks=['shop'])
+    assert caught.value.selection.targets == 2
+    assert heat.sent['run'] == OTHER

@@ -49,25 +49,21 @@ class Handler(server.BaseHTTPRequestHandler):
             super().handle()
 
     def serve(self):
-        self.server.requests.append(
-            (
-                self.command,
-                self.path,
-                {name.lower(): text for name, text in self.headers.items()},
-            )
-        )
+        headers = {name.lower(): text for name, text in self.headers.items()}
+        self.server.requests.append((self.command, self.path, headers))
         path = parse.unquote(re.sub(r'\?.*', '', self.path))
-        path = path.rpartition('/')[2]
-        getattr(self, f'serve_{path}')()
+        getattr(self, f'serve_{path.rpartition("/")[2]}')()
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = serve
 
-    def answer(self, status=200, body=b'', **headers):
+    def begin(self, status=200, **headers):
         self.send_response(status)
-        self.send_header('Content-Length', str(len(body)))
         for name, text in headers.items():
             self.send_header(name.replace('_', '-'), text)
         self.end_headers()
+
+    def answer(self, status=200, body=b'', **headers):
+        self.begin(status, Content_Length=str(len(body)), **headers)
         if self.command != 'HEAD':
             self.wfile.write(body)
 
@@ -75,8 +71,7 @@ class Handler(server.BaseHTTPRequestHandler):
         self.answer(body=b'hello', X_Container_Meta_Colour='green')
 
     def serve_nothing(self):
-        self.send_response(204)
-        self.end_headers()
+        self.begin(204)
 
     def serve_busy(self):
         self.answer(503, b'later')
@@ -85,9 +80,7 @@ class Handler(server.BaseHTTPRequestHandler):
         self.answer(302, Location='http://127.0.0.1:1/stolen')
 
     def serve_huge(self):
-        self.send_response(200)
-        self.send_header('Content-Length', str(MANY))
-        self.end_headers()
+        self.begin(Content_Length=str(MANY))
         with contextlib.suppress(OSError):
             for _ in range(MANY // 65536):
                 self.wfile.write(b'x' * 65536)
@@ -95,21 +88,16 @@ class Handler(server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def serve_bomb(self):
-        self.answer(
-            body=gzip.compress(b'0' * 5_000_000), Content_Encoding='gzip'
-        )
+        bomb = gzip.compress(b'0' * 5_000_000)
+        self.answer(body=bomb, Content_Encoding='gzip')
 
     def serve_half(self):
-        self.send_response(200)
-        self.send_header('Content-Length', '1000')
-        self.end_headers()
+        self.begin(Content_Length='1000')
         self.wfile.write(b'{"a": 1}')
         self.close_connection = True
 
     def serve_half_chunk(self):
-        self.send_response(200)
-        self.send_header('Transfer-Encoding', 'chunked')
-        self.end_headers()
+        self.begin(Transfer_Encoding='chunked')
         self.wfile.write(b'8\r\n{"a": 1}\r\n20\r\nabc')
         self.close_connection = True
 

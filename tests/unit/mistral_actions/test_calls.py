@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The actions on plans, nodes and validations, run as by Mistral."""
 
+from unittest import mock
+
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 import testtools
@@ -121,24 +123,21 @@ class ValidationsTest(testtools.TestCase):
 
     def run_plan(self, answer, root=''):
         """Run all validations in an execution of a state."""
-        executions = Executions(answer, root)
-        self.patch(
-            mistral_plans, 'WorkflowExecutions', lambda cloud: executions
-        )
+        executions = mock.Mock(return_value=Executions(answer, root))
+        self.patch(mistral_plans, 'WorkflowExecutions', executions)
         return base.run(validations.Run(plan='plan'), 'execution-1')
 
     def test_a_run_is_its_result(self):
         run = base.run(validations.Run(plan='plan', groups=['prep']))
         assert run['summary'] == {'PASSED': 2}
-        found = base.run(validations.Result(run_id=run['id']))
-        assert found == run
+        assert base.run(validations.Result(run_id=run['id'])) == run
 
     def test_nothing_runs_unless_the_operator_permits_it(self):
+        self.fixture.config(group='heat_plugins', run_validations=False)
         conf = cfg.ConfigOpts()
         config.register_opts(conf)
         conf([], default_config_files=[])
-        assert not conf.heat_plugins.run_validations
-        self.fixture.config(group='heat_plugins', run_validations=False)
+        assert conf.heat_plugins.run_validations is False
         found = base.run(validations.Run(plan='plan'))
         assert found.error['code'] == 'refused'
         assert 'run_validations' in found.error['message']

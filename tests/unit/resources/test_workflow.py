@@ -319,6 +319,7 @@ class ValidationTest(WorkflowTest):
             ({'definition': ONE, **tasks}, '"definition"'),
             ({'definition': ONE, 'description': 'x'}, '"definition"'),
             ({'definition': '- a'}, 'resources.it.properties: '),
+            ({**tasks, 'name': []}, 'name: Value must be a string'),
             # Use must fit the definition.
             (
                 {'definition': TWO, 'default_workflow': 'gone'},
