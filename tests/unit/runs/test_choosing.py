@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 
 from heat_plugins import errors
+from heat_plugins import heat_values
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
 from heat_plugins.runs.targets import selecting
@@ -119,6 +120,50 @@ def test_a_resource_stands_for_what_it_contains(heat):
     ):
         chosen = choose(heat, resources=[wanted])
         assert [each.resource for each in chosen.targets] == expected
+
+
+@pytest.mark.parametrize(
+    ('wanted', 'expected'),
+    [
+        ({'stacks': ['s1']}, ['s1']),
+        ({'tags': ['prod']}, ['s2']),
+        ({'stacks': ['s1'], 'tags': ['prod']}, ['s1', 's2']),
+        ({}, ['s1', 's2']),
+    ],
+)
+def test_only_where_no_stack_is_named_all_stacks_are_meant(
+    heat, wanted, expected
+):
+    for name in 's1', 's2':
+        heat.add_deployment(heat.add_stack(name))
+    heat.tags[heat.stack('s2').id] = ['prod']
+    chosen = choose(heat, resources=['db'], **{'stacks': [], **wanted})
+    assert [each.stack_name for each in chosen.targets] == expected
+
+
+def test_a_script_runs_on_servers_also_of_a_type_of_the_stacks_own(heat):
+    config = heat_values.Config(
+        id='', name='c', group='script', config='id', outputs=()
+    )
+    kinds = 'OS::Heat::DeployedServer', 'My::Server', 'OS::Heat::Value'
+    for number, kind in enumerate(kinds):
+        heat.add_resource(heat.root, f'r{number}', kind, f'id-{number}')
+        shown = {'cfn': {}} if 'Server' in kind else None
+        heat.attributes[f'r{number}', 'os_collect_config'] = shown
+    for resource, expected in (
+        ('r0', ['r0']),
+        ('r1', ['r1']),
+        # Of several, those that are servers for sure.
+        ('r*', ['r0']),
+    ):
+        order = ordering.Start(
+            run='', action='', stacks=['s0'], resources=[resource]
+        )
+        chosen = selecting.Chooser(heat).choose(order, config)
+        assert [each.resource for each in chosen.targets] == expected
+    order = dataclasses.replace(order, resources=['r2'])
+    with pytest.raises(errors.NotFound):
+        selecting.Chooser(heat).choose(order, config)
 
 
 def test_deployments_are_found_whatever_they_offer(heat):
