@@ -12,6 +12,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 
 from heat_plugins import errors
+from heat_plugins import metrics
 from heat_plugins.engine import rescue
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import door
@@ -21,6 +22,7 @@ from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from heat_plugins.signals import body
+from tests.unit import counted
 from tests.unit import fake_swift
 from tests.unit import heat_fixture
 from tests.unit.engine import heat_door
@@ -130,7 +132,7 @@ class LoadTest(heat_fixture.HeatTestCase):
 class RunTest(LeadingCase):
     def test_two_servers_run_the_action_once_and_outputs_are_read(self):
         stack = self.created(template('a', 'b'))
-        before = len(self.handed)
+        before, counts = len(self.handed), self.useFixture(counted.Counted())
         self.answer = {'answer': 'saved', 'deploy_stdout': 'out'}
         run = self.runs.start('BACKUP', stacks=[stack.name])
         self.go_on(10)
@@ -139,6 +141,7 @@ class RunTest(LeadingCase):
             assert target.state == 'complete'
             assert target.outputs['answer'] == 'saved'
         assert len(self.handed) - before == 2
+        assert counts.of(metrics.RESULTS) == {'complete': 2}
         assert len(self.deployment_rows()) == 2
         for key in 'ab':
             given = self.heat.load(stack)[f'server_{key}'].metadata_get()
