@@ -307,12 +307,12 @@ class Servers:
     def room(self, project_id):
         return self._world.free - len(self._world.store.given)
 
-    def prepare(self, project_id, operation, members):
+    def prepare(self, project_id, run, members):
         self._world.now += self._world.slowness
-        return {n: self._prepared(operation, n) for n in members}
+        return {n: self._prepared(run, n) for n in members}
 
-    def _prepared(self, operation, number):
-        world, key = self._world, run_store.key_of(operation, number)
+    def _prepared(self, run, number):
+        world, key = self._world, run_store.key_of(run, number)
         if world.outage is not None:
             return world.outage
         if number in world.refused:
@@ -321,9 +321,9 @@ class Servers:
         unique = f'{world.now}-{key}-{len(world.store.given)}'
         return deliveries.Delivery(
             deployment_id=f'row-{unique}',
-            server_id=operation.order.members[number].server_id,
+            server_id=run.order.members[number].server_id,
             config_id=f'config-{unique}',
-            action=operation.order.action,
+            action=run.order.action,
             draft=heat_values.DerivedConfig(
                 group='script', config='true', outputs=[]
             ),
@@ -337,12 +337,11 @@ class Servers:
             before=None,
         )
 
-    def given(self, project_id, operation, members):
+    def given(self, project_id, run, members):
         return {
             n: self._world.store.given[row_id]
             for n in members
-            if (row_id := operation.attempts[n].row_id)
-            in self._world.store.given
+            if (row_id := run.attempts[n].row_id) in self._world.store.given
         }
 
     def tell(self, project_id, stack_id, server_ids):
@@ -350,7 +349,7 @@ class Servers:
         self._world.tell(server_ids)
         self._world.call()
 
-    def gone(self, project_id, operation, members):
+    def gone(self, project_id, run, members):
         return {n: why for n, why in self._world.gone.items() if n in members}
 
 

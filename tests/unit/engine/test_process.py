@@ -13,7 +13,7 @@ from tests.unit import heat_fixture
 
 SCANS = [
     process.Scan(name=name, wanted=name, begin=lambda: lambda: None)
-    for name in ('deployments', 'operations')
+    for name in ('deployments', 'schedules')
 ]
 
 

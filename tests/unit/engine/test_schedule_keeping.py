@@ -536,7 +536,7 @@ class KeepingTest(KeepingCase):
         assert self.record().waiting == NOW + 2 * HOUR
 
     def started(self, **given):
-        """Return an engine that has created the operation of a tick."""
+        """Return an engine that has created the run of a tick."""
         self.scheduled(**given)
         keeper = self.keeper()
         self.at(1, keeper)

@@ -388,7 +388,7 @@ class FormerTest(ScheduleCase):
 
     def test_a_signal_takes_it_over(self):
         stack = self.created()
-        # Its engine may just create the operation.
+        # Its engine may just create the run.
         self.former(stack, running=NOW, acted=NOW - 10, create_until=NOW + 9)
         self.signal(stack, {'do': 'pause', 'note': 'a release'})
         record = self.kept(stack).record

@@ -98,12 +98,12 @@ def begun(kept, *numbers):
     return kept.run.attempted(changes), made
 
 
-def ended(operation):
+def ended(run):
     """Return a run that has ended, with all its targets."""
-    return operation.attempted(
+    return run.attempted(
         {
             number: {'state': State.COMPLETE, 'ended_at': NOW + 9}
-            for number in range(len(operation.attempts))
+            for number in range(len(run.attempts))
         }
     ).changed(phase=run_records.Phase.COMPLETE, ended_at=NOW + 9)
 

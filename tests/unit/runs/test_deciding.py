@@ -14,7 +14,7 @@ _Phase = run_records.Phase
 _State = run_records.State
 
 
-def operation(members=6, **limits):
+def record(members=6, **limits):
     return run_records.RunRecord.new(
         run_records.RunOrder(
             id='20270115T080000Z-00c0ffee',
@@ -168,7 +168,7 @@ def test_what_a_run_does_next(case):
         r'(.*?): (.*)(?:\n  (.*))?', case
     ).groups()
     members, *limits = given.split()
-    run = operation(
+    run = record(
         int(members),
         **{
             name: int(value)
@@ -188,7 +188,7 @@ def test_what_a_run_does_next(case):
 
 
 def test_a_request_that_makes_no_sense_changes_nothing():
-    run, _ = play(operation(2), '>01')
+    run, _ = play(record(2), '>01')
     for what in ('resume', 'retry', 'shout', None):
         assert followed(run, what) == run
     complete, _ = play(run, '=01 > !COMPLETE')
@@ -204,7 +204,7 @@ class RetryTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.found = operation(5).attempted(
+        self.found = record(5).attempted(
             {
                 n: {
                     'number': 1,

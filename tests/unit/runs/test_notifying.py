@@ -88,7 +88,7 @@ PHASES = {
         ({'events': (Event.RECOVERY,)}, '1F 2C >'),
         ({}, '@3.5 >missed3'),
         ({}, '@1 @2 @3 >missed2'),
-        # Its operation could not be created.
+        # Its run could not be created.
         ({}, '@1 given-up >missed1'),
         ({'waits': 60}, '@1 > @1.1 >waiting1 created @1.2 > C >recovery1'),
         # Its end was not read, or a pause keeps it from being created.
