@@ -220,19 +220,24 @@ class ServerBound(bases.Eventful, Blocking):
         if status == self.IN_PROGRESS:
             self._state_before = self.state
         elif action == self.CHECK and self.resource_id is not None:
-            # The next update runs it again on servers that are unhealthy; a
-            # check that fails says itself which those are.
-            if status == self.COMPLETE:
-                rows.mark_unhealthy(
-                    self.context, [self.resource_id], is_unhealthy=False
-                )
-            elif self.state != (self.CHECK, self.IN_PROGRESS):
-                # Heat has no other sign of a user who marks it unhealthy.
-                rows.mark_unhealthy(self.context, [self.resource_id])
+            self._note_health(status)
         result = super().state_set(action, status, *args, **kwargs)
         if status != self.IN_PROGRESS:
             hubs.tidy(self.stack, transports.root_stack_id(self))
         return result
+
+    def _note_health(self, status: str) -> None:
+        """Note whether the next update must run it again on its servers.
+
+        A check that fails says itself which of them that concerns.
+        """
+        if status == self.COMPLETE:
+            rows.mark_unhealthy(
+                self.context, [self.resource_id], is_unhealthy=False
+            )
+        elif self.state != (self.CHECK, self.IN_PROGRESS):
+            # Heat has no other sign of a user who marks it unhealthy.
+            rows.mark_unhealthy(self.context, [self.resource_id])
 
     def changed_by(
         self, prop_diff: abc.Mapping[str, object]
