@@ -70,7 +70,7 @@ class PostgreSQL:
     """
 
     def __init__(self):
-        _require('psycopg2', 'initdb', 'postgres', 'createdb', 'setpriv')
+        _require('psycopg2', 'initdb', 'postgres', 'pg_isready', 'setpriv')
         folder = _folder()
         # It refuses to run as root.
         self._prefix = ()
@@ -96,6 +96,7 @@ class PostgreSQL:
             *('-k', f'{self._folder}', '-c', 'listen_addresses='),
             *('-c', 'fsync=off', '-c', 'max_connections=500'),
         )
+        _until('pg_isready', f'--host={self._folder}')
 
     def stop(self):
         """Stop it as a restart does: connections end, transactions abort."""
