@@ -164,6 +164,7 @@ class CronTrigger(mistral_calls.MistralObject, _Base):
         }
 
     def check_create_complete(self, budget: calling.RetryBudget) -> bool:
+        """Make the cron trigger in Mistral."""
         order = self._order(self.properties)
         self.make(budget, order['name'], **order)
         return True
@@ -174,6 +175,7 @@ class CronTrigger(mistral_calls.MistralObject, _Base):
         tmpl_diff: heat_types.Definition,
         prop_diff: abc.Mapping[str, object],
     ) -> _Replacement | None:
+        """Plan to replace the trigger, which Mistral cannot change."""
         if not prop_diff and self._state_before[1] != self.FAILED:
             return None
         budget, after = super().handle_update(

@@ -144,6 +144,7 @@ class EventTrigger(mistral_calls.MistralObject):
         return None
 
     def check_update_complete(self, update: mistral_calls.Update) -> bool:
+        """Change the event trigger in Mistral, or make it if it is gone."""
         budget, after = update
         if self.row(budget, self.resource_id) is None:
             return self._create(budget, after)

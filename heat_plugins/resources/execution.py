@@ -352,6 +352,7 @@ class Execution(mistral_calls.MistralCalls):
         tmpl_diff: heat_types.Definition,
         prop_diff: abc.Mapping[str, object],
     ) -> _Run | None:
+        """Run the workflow for UPDATE, or again the action that failed."""
         after = json_snippet.properties(self.properties_schema, self.context)
         if self._state_before[1] == self.FAILED:
             # The action that failed then has to succeed now.
@@ -372,6 +373,7 @@ class Execution(mistral_calls.MistralCalls):
         """Check nothing: an execution may be deleted after its end."""
 
     def handle_delete(self) -> _Removal:
+        """Run the workflow for DELETE, unless nothing has run before."""
         run = None
         # Where nothing has ever run there is nothing to undo.
         runs_on_create = self.CREATE in self.properties[self.ACTIONS_PROPERTY]

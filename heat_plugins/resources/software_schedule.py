@@ -480,6 +480,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
 
     @rows.unquoted()
     def handle_create(self) -> None:
+        """Store the schedule, and let the engine keep it."""
         self.resource_id_set(self.uuid)
         kept = _Kept(
             schedule=self._schedule(self.properties),
@@ -502,6 +503,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         tmpl_diff: heat_types.Definition,
         prop_diff: abc.Mapping[str, object],
     ) -> None:
+        """Store the changed schedule; times that were missed stay counted."""
         after = json_snippet.properties(self.properties_schema, self.context)
         schedule, rules = self._schedule(after), self._rules(after)
         if not self._is_readable():

@@ -604,6 +604,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         return self.physical_resource_name()
 
     def _resolve_attribute(self, name: str) -> object:
+        """Return an attribute of the workflows, or Heat's own."""
         if name == workflow_schema.AVAILABLE_WORKFLOWS:
             return dict(self._record().names)
         if name == workflow_schema.SIGNALS:
@@ -616,6 +617,7 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         return super()._resolve_attribute(name)
 
     def _show_resource(self) -> object:
+        """Return the `show` attribute: the workflows as Mistral has them."""
         names = self._record().names
         if len(names) <= 1 and not self._namespace:
             return super()._show_resource()

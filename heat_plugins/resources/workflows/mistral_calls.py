@@ -108,6 +108,7 @@ class MistralCalls(bases.Eventful, resource.Resource):
         tmpl_diff: heat_types.Definition,
         prop_diff: Mapping[str, object],
     ) -> Any:
+        """Prepare the update: time for retries, and the new properties."""
         after = json_snippet.properties(self.properties_schema, self.context)
         return self.retry_budget(), after
 
@@ -258,6 +259,7 @@ class MistralObject(MistralCalls):
             raise
 
     def check_check_complete(self, budget: calling.RetryBudget) -> bool:
+        """Check that the object still is in Mistral."""
         if self.row(budget, self.resource_id) is None:
             raise errors.NotFound(
                 f'the {self.KIND} is no longer in Mistral; an update of the '
@@ -268,6 +270,7 @@ class MistralObject(MistralCalls):
     def check_delete_complete(
         self, budget: calling.RetryBudget | None
     ) -> bool:
+        """Delete the object in Mistral; one that is gone is deleted."""
         if budget is not None and self.resource_id is not None:
             self.find(
                 budget,

@@ -77,6 +77,7 @@ class MistralNamed(mistral_calls.MistralObject):
         return True
 
     def check_update_complete(self, update: mistral_calls.Update) -> bool:
+        """Change the object in Mistral, or make it if it is gone."""
         budget, after = update
         if self.row(budget, self.resource_id) is None:
             return self._create(budget, after)
