@@ -35,8 +35,7 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
     --rerun-show-tracebacks
 
 # Which functional tests run, by their markers; pyproject.toml explains them.
-FUNCTIONAL ?= not heats_classes and not server and not installations \
-    and not browser
+FUNCTIONAL ?= not server and not installations and not browser
 
 # Where test-production and test-server find their tests, what test-heats runs,
 # with which options of tox, and which Python it finds there, and which Pythons
@@ -66,7 +65,7 @@ TIMES := $(MINICLOUD_HOME)/times.json
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
     test-production test-pythons test-rgw test-server test-installations \
     test-browser demo-dashboard dashboard-pictures \
-    test-heats test-heats-classes coverage soak kills bench demo demo-plan demo-server venv \
+    test-heats test-heats-classes coverage kills bench demo demo-plan demo-server venv \
     pictures links agent-packages dist
 .PHONY: help install-production install-rgw install-browser $(TIMED) $(TIMED:%=do-%)
 
@@ -97,7 +96,6 @@ test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
-soak: ## deployments and groups in production, with a fault every few seconds
 kills: ## the engine that delivers, or leads a run, dies at each step
 bench: ## measure what waiting and runs cost: an hour; ARGS=--help selects
 dist: ## what a release consists of, in dist: sdist, wheel, Debian's packages
@@ -165,7 +163,6 @@ do-test-pythons: $(STAMP)
 
 do-test-heats-classes: $(STAMP)
 	$(PYTEST) --dist loadfile -m heats_classes tests/unit $(ARGS)
-	$(PYTEST) --dist worksteal -m heats_classes tests/functional $(ARGS)
 
 do-coverage: $(STAMP)
 	$(PYTEST) --dist loadfile -m 'not heats_classes' --cov heat_plugins \
@@ -212,9 +209,6 @@ do-dashboard-pictures: install-browser
 do-test-server: $(STAMP)
 	$(MINICLOUD) server build
 	$(PYTHON) -m pytest --durations 30 $(RERUN) -m server $(SERVER) $(ARGS)
-
-do-soak: install-production
-	$(PYTHON) -m tests.functional.production.soak $(ARGS)
 
 do-kills: $(STAMP)
 	$(PYTHON) -m tests.functional.kills $(ARGS)

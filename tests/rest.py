@@ -34,8 +34,8 @@ HEATS = {'3.12': 'heat26', '3.11': 'heat24'}
 
 #: The functional tests of `make test-rest`: none of them computes for long.
 FUNCTIONAL = (
-    'FUNCTIONAL=not quick and not heats_classes and not server '
-    'and not installations and not browser',
+    'FUNCTIONAL=not quick and not server and not installations '
+    'and not browser',
     'JOBS=4',
 )
 

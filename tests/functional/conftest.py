@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clouds for the functional tests.
 
-``cloud`` has our classes, loaded the way an operator does it; ``heats_own``
-has Heat's, for comparison. Both begin empty. After a failure they stay as
-they are, stopped, so that their logs can be read. ``FUNCTIONAL_PREFIX`` in
-the environment goes before their names, for several runs side by side, and
-``FUNCTIONAL_PROFILE`` is their profile. ``FUNCTIONAL_STORE=rgw`` puts Ceph's
-gateway in the place of Swift.
+``cloud`` has our classes, loaded the way an operator does it, and begins
+empty. After a failure it stays as it is, stopped, so that its logs can be
+read. ``FUNCTIONAL_PREFIX`` in the environment goes before the names of clouds,
+for several runs side by side, and ``FUNCTIONAL_PROFILE`` is their profile.
+``FUNCTIONAL_STORE=rgw`` puts Ceph's gateway in the place of Swift.
 """
 
 from collections.abc import Generator, Iterator
@@ -52,11 +51,6 @@ collect_ignore = [] if PROFILE == 'production' else ['production']
 if STORE != 'rgw':
     collect_ignore.append('test_rgw.py')
 
-#: Engines that nobody has changed count nothing, and keep no list of their
-#: classes.
-counted = pytest.mark.skipif(
-    PROFILE != 'small', reason='the engines of the profile small count'
-)
 #: heatclient, by which agents talk to Heat's API, and Heat's own requests for
 #: TempURLs know of the authorities of the machine alone.
 trusted = pytest.mark.skipif(
@@ -210,12 +204,6 @@ def cloud(request, tmp_path_factory):
         yield found
 
 
-@pytest.fixture(scope='session')
-def heats_own(request):
-    """A cloud with Heat's own classes."""
-    yield from clouds(request, 'heats-own', plugin='none')
-
-
 def _stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     made: list[base.Stack] = []
 
@@ -264,47 +252,6 @@ def members(request):
 def module_stacks(cloud):
     """Makes stacks that all tests of a module look at."""
     yield from _clean_stacks(cloud)
-
-
-@pytest.fixture
-def heats_own_stacks(heats_own):
-    """Makes stacks with Heat's own classes.
-
-    They go, or do not: the cloud does so in the end.
-    """
-    made: list[base.Stack] = []
-
-    def make(template, **options):
-        made.append(base.Stack(heats_own.session(), template, **options))
-        return made[-1]
-
-    yield make
-    heats_own.clear_faults()
-    for stack in made:
-        stack.delete()
-
-
-@pytest.fixture(
-    params=[
-        'ours',
-        pytest.param(
-            "Heat's",
-            marks=[
-                pytest.mark.heats_classes,
-                pytest.mark.xfail(strict=True, raises=AssertionError),
-            ],
-        ),
-    ]
-)
-def either(request):
-    """Return a cloud, and what makes stacks there: ours, then Heat's.
-
-    With Heat's own classes the test has to fail.
-    """
-    ours = request.param == 'ours'
-    cloud = request.getfixturevalue('cloud' if ours else 'heats_own')
-    stacks = request.getfixturevalue('stacks' if ours else 'heats_own_stacks')
-    return cloud, stacks
 
 
 @pytest.fixture(scope='module')

@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import subprocess
 import time
+from typing import Any
 
 import pytest
 
@@ -119,20 +120,22 @@ def host(folder, suite, include):
         shutil.rmtree(found.path, ignore_errors=True)
 
 
-def release(folder: pathlib.Path, work: pathlib.Path) -> None:
-    """Put into a folder what `make dist` makes of heat-plugins itself."""
-    loader = machinery.SourceFileLoader(
-        'build_packages',
-        str(environments.CHECKOUT / 'contrib/packages/build.py'),
-    )
+def build() -> Any:
+    """Return the program that makes Debian's package of heat-plugins."""
+    place = environments.CHECKOUT / 'contrib/packages/build.py'
+    loader = machinery.SourceFileLoader('build_packages', str(place))
     spec = util.spec_from_loader(loader.name, loader)
     assert spec is not None
-    build = util.module_from_spec(spec)
-    loader.exec_module(build)
-    shutil.copy(environments.wheel(), folder)
-    build.build_deb(
-        environments.wheel(), environments.sdist(), work, folder, 1_800_000_000
-    )
+    found = util.module_from_spec(spec)
+    loader.exec_module(found)
+    return found
+
+
+def release(folder: pathlib.Path, work: pathlib.Path) -> None:
+    """Put into a folder what `make dist` makes of heat-plugins itself."""
+    wheel, epoch = environments.wheel(), 1_800_000_000
+    shutil.copy(wheel, folder)
+    build().build_deb(wheel, environments.sdist(), work, folder, epoch)
 
 
 def _prepare(found: Host) -> None:

@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers of a real Nova: what becomes of their deployments with them.
-
-``FUNCTIONAL_CLASSES=heat`` in the environment runs them with Heat's own
-classes, for comparison, by hand: what fails then is a defect of Heat's. The
-page servers-that-change has a table of it.
-"""
-
-import os
+"""Servers of a real Nova: what becomes of their deployments with them."""
 
 import pytest
 
@@ -24,8 +17,6 @@ pytestmark = [
         reason='Nova is an addition to the profile small',
     ),
 ]
-
-OURS = os.environ.get('FUNCTIONAL_CLASSES', 'ours') != 'heat'
 
 #: What becomes of a server with another flavor; what Heat says where no host
 #: has room, and the minutes that it has for that.
@@ -89,10 +80,7 @@ def cloud(request):
     if done.returncode:
         pytest.skip(f'Nova cannot be installed: {done.stderr}')
     yield from conftest.clouds(
-        request,
-        'nova' if OURS else 'nova-heats-own',
-        plugin=base.ROOT if OURS else 'none',
-        extras=['compute'],
+        request, 'nova', plugin=base.ROOT, extras=['compute']
     )
 
 
@@ -117,8 +105,6 @@ def stacks(cloud, nova):
 
 def template(transport, *, server=None, **properties):
     """Return a template with a deployment to a server of Nova."""
-    if not OURS:
-        transport = transport.replace('TEMP_URL_POLL', 'TEMP_URL_SIGNAL')
     found = base.software(
         signal_transport=transport,
         actions=['CREATE', 'UPDATE', 'DELETE'],
@@ -342,7 +328,6 @@ def test_what_no_host_has_room_for_fails_before_the_deployment(nova, stacks):
     assert len(nova.servers()) == len(made)
 
 
-@pytest.mark.skipif(not OURS, reason='Heat has no runs')
 def test_a_run_finds_servers_by_what_nova_knows_of_them(
     cloud, nova, stacks, tmp_path
 ):

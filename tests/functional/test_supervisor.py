@@ -132,13 +132,3 @@ def test_a_run_has_its_time_and_a_power_failure_ends_it(cloud, stacks):
         agent.start()
         found = base.until(lambda: run('failed'))
         assert 'will not run again' in found['outputs']['deploy_stderr']
-
-
-@pytest.mark.heats_classes
-@pytest.mark.timeout(240)
-def test_to_heats_own_classes_it_reports_nothing(heats_own, heats_own_stacks):
-    for transport in ('CFN_SIGNAL', 'TEMP_URL_SIGNAL'):
-        stack = heats_own_stacks(base.software(signal_transport=transport))
-        with supervised(heats_own, stack):
-            stack.wait('CREATE_COMPLETE')
-        assert stack.outputs['deployment_greeting'] == 'hello world'
