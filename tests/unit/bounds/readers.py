@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls a reader with what it may refuse."""
 
-from collections import abc
 import contextlib
-from typing import Any
 
 from heat_plugins import errors
 
 
-def refusing(
-    read: abc.Callable[[Any], object],
-) -> abc.Callable[[Any], None]:
+def refusing(read):
     """Return a reader that takes an error of its own for an answer."""
 
-    def call(value: Any) -> None:
+    def call(value):
         with contextlib.suppress(
             ValueError, errors.Refused, errors.BadContent
         ):
