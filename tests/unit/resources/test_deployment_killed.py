@@ -40,7 +40,7 @@ class KilledCase(deployments.DeploymentTestCase):
     def whole(self, actions=ACTIONS, **changed):
         return deployments.template(actions=actions, **changed)
 
-    def dies(self, number, begin, *args):
+    def dies_at(self, number, begin, *args):
         """Let an engine die before a write; say whether it came to that."""
         numbers = itertools.count(1)
         manager = enginefacade._TransactionContextManager
@@ -93,7 +93,7 @@ class KilledCase(deployments.DeploymentTestCase):
         for number in itertools.count(first, step * examples.STEP):
             stack = self.before(number, former)
             again = self.heat.load(stack)
-            is_dead = self.dies(
+            is_dead = self.dies_at(
                 number, self.heat.begin, again, 'UPDATE', whole
             )
             if is_dead:
@@ -144,7 +144,7 @@ class KilledTest(KilledCase):
         for number in itertools.count(1, examples.STEP):
             stack = self.before(number, self.whole())
             dying = self.heat.load(stack)
-            is_dead = self.dies(
+            is_dead = self.dies_at(
                 number, self.heat.start, dying['deployment'].delete
             )
             if is_dead:
