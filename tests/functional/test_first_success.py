@@ -14,23 +14,6 @@ from tests.unit import environments
 pytestmark = [conftest.signed_by_heat, conftest.trusted, pytest.mark.long]
 
 
-@pytest.fixture(scope='module')
-def laptop(tmp_path_factory):
-    """A folder with a release's files, and an environment in ``venv``."""
-    folder = tmp_path_factory.mktemp('laptop')
-    made = environments.Environment(folder / 'venv')
-    for name, module in (('pip', 'pip'), ('openstack', 'openstackclient')):
-        program = made.prefix / 'bin' / name
-        shell = '.shell' if name == 'openstack' else ''
-        program.write_text(
-            f'#!/bin/sh\nexec {made.python} -m {module}{shell} "$@"\n'
-        )
-        program.chmod(0o700)
-    for path in (environments.wheel(), environments.sdist()):
-        (folder / path.name).symlink_to(path)
-    return folder
-
-
 @pytest.fixture
 def cleared(cloud):
     """Delete the page's stack, and the container that Heat leaves of it.
@@ -57,7 +40,19 @@ def _clear(demo):
 
 
 @pytest.mark.timeout(300)
-def test_every_command_of_the_page_works(cloud, laptop, cleared):
+def test_every_command_of_the_page_works(cloud, cleared, tmp_path):
+    # A release's files, and an environment in ``venv``.
+    laptop = tmp_path
+    made = environments.Environment(laptop / 'venv')
+    for name, module in (
+        ('pip', 'pip'),
+        ('openstack', 'openstackclient.shell'),
+    ):
+        program = made.prefix / 'bin' / name
+        program.write_text(f'#!/bin/sh\nexec {made.python} -m {module} "$@"\n')
+        program.chmod(0o700)
+    for path in (environments.wheel(), environments.sdist()):
+        (laptop / path.name).symlink_to(path)
     install, create, join, *rest = pages.blocks(pages.read('first-success'))
     machine = servers.machine(cloud, 'first-machine')
 

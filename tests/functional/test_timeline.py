@@ -15,12 +15,6 @@ _COMPONENT = running.component(
     {'CREATE': '#!/bin/sh\nsleep 1\n', 'BREAK': '#!/bin/sh\nexit 3\n'}, {}
 )
 
-_GROUP = {
-    'servers': {'first': {'get_resource': 'server'}},
-    'config': {'get_resource': 'config'},
-    'signal_transport': 'TEMP_URL_POLL',
-}
-
 _MORE = {
     'flow': {
         'type': 'OS::Mistral::Workflow',
@@ -50,10 +44,8 @@ def test_a_timeline_shows_deployments_runs_and_executions(
 ):
     template = base.software(config=_COMPONENT, input_values={})
     template['resources'] |= _MORE
-    template['resources']['group'] = {
-        'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'properties': {**_GROUP, 'members': 'single'},
-    }
+    group = base.group(1, signal_transport='TEMP_URL_POLL', input_values={})
+    template['resources']['group'] = group['resources']['group']
     template['outputs'] = {}
     stack = stacks(template)
 
@@ -86,8 +78,8 @@ def test_a_timeline_shows_deployments_runs_and_executions(
         assert listed() == folded
 
     unfolded = listed('--unfold')
-    assert ('run', 'group.first', 'BREAK', 'failed') in unfolded
-    assert ('deployment', 'group.first', 'CREATE', 'complete') in unfolded
+    assert ('run', 'group.member0', 'BREAK', 'failed') in unfolded
+    assert ('deployment', 'group.member0', 'CREATE', 'complete') in unfolded
 
     drawing = tmp_path / 'life.svg'
     assert timeline('--output', str(drawing)) == ''

@@ -36,7 +36,7 @@ def script():
 
 @pytest.fixture
 def own_cloud(request):
-    yield from conftest.clouds(request, 'tutorial')
+    yield from conftest.clouds(request, 'tutorial', plugin=None)
 
 
 @pytest.mark.long
