@@ -323,23 +323,18 @@ class Stack:
         *,
         name=None,
         timeout_mins=5,
-        adopt=None,
         tags=None,
         **parameters,
     ):
-        """Begin to make it.
-
-        :param adopt: what abandoning a stack has returned.
-        """
+        """Begin to make it."""
         self.name = name or f'stack{next(_numbers)}'
         self._session = session
-        optional = {'adopt_stack_data': adopt, 'tags': tags}
         body: Template = {
             'stack_name': self.name,
             'template': template,
             'timeout_mins': timeout_mins,
             'parameters': parameters,
-            **{name: value for name, value in optional.items() if value},
+            **({'tags': tags} if tags else {}),
         }
         answer = session.post('orchestration', '/stacks', body)
         assert answer.status == 201, answer
@@ -362,13 +357,6 @@ class Stack:
     def action(self, **body: Any) -> None:
         """Begin another action, such as ``suspend=None``."""
         self._act('POST', '/actions', **body)
-
-    def abandon(self) -> str:
-        """Let Heat forget it; what `adopt` needs to take it over."""
-        answer = self._session.delete('orchestration', f'{self._path}/abandon')
-        assert answer.ok, answer
-        until(lambda: self.status == 'DELETE_COMPLETE')
-        return answer.body.decode()
 
     def delete(self) -> None:
         """Begin to delete it; ``wait`` says how that ends."""

@@ -53,12 +53,6 @@ signed_by_heat = pytest.mark.skipif(
     STORE == 'rgw', reason="Ceph's gateway refuses Heat's own TempURLs"
 )
 
-#: For tests of both kinds of groups, of which `make test` runs the newer one.
-#: That nested ones work, others of its tests show.
-single_is_quick = pytest.mark.parametrize(
-    'members', [pytest.param('single', marks=pytest.mark.quick), 'nested']
-)
-
 #: Whose key signs TempURLs: its header, the digest, and what comes of a
 #: signature that is not of that key.
 KEY_HEADER, DIGEST, REFUSED = {
@@ -68,10 +62,6 @@ KEY_HEADER, DIGEST, REFUSED = {
 
 #: Mistral's processes take half a minute to start where all cores are busy.
 CONF = """\
-[DEFAULT]
-enable_stack_abandon = true
-enable_stack_adopt = true
-
 [heat_plugins]
 swift_error_budget = 30
 mistral_error_budget = 120

@@ -9,7 +9,6 @@ import base64
 import contextlib
 import pathlib
 import re
-import uuid
 import zipfile
 
 import pytest
@@ -345,23 +344,18 @@ def test_schedule_is_paused_with_a_note_and_drawn_with_its_stack(user, shop):
     user.page.click('text=Timeline')
     drawn = user.page.wait_for_selector('object[type="image/svg+xml"]')
     data = drawn.get_attribute('data').partition('base64,')[2]
-    assert b'db1 BACKUP' in base64.b64decode(data)
+    assert b'db1 CREATE' in base64.b64decode(data)
 
 
 @pytest.fixture
 def reader(horizon, chromium):
     """A user whose role in the project of demo is that of a reader."""
-    admin, password = horizon.session('admin'), uuid.uuid4().hex
-    name = f'auditor-{password[:6]}'
-    body = {'user': {'name': name, 'password': password}}
-    user_id = admin.post('identity', '/users', body).json()['user']['id']
-    roles = admin.get('identity', '/roles?name=reader').json()['roles']
-    project = horizon.session().project_id
-    path = f'/projects/{project}/users/{user_id}/roles/{roles[0]["id"]}'
-    assert admin.put('identity', path).ok
-    browser = Browser(horizon, chromium).log_in(name, password)
-    yield browser
-    browser.context.close()
+    with base.in_demo(horizon, 'reader', 'reader'):
+        password = horizon.env('reader')['OS_PASSWORD']
+        browser = Browser(horizon, chromium).log_in('reader', password)
+        browser.open(f'/auth/switch/{horizon.session().project_id}/')
+        yield browser
+        browser.context.close()
 
 
 def test_reader_is_offered_nothing_and_refused_as_is_a_form_without_token(

@@ -4,7 +4,6 @@
 import pytest
 
 from tests.functional import base
-from tests.functional import conftest
 from tests.functional import servers
 
 NAMES = ('one', 'two', 'three')
@@ -146,7 +145,9 @@ def ids(found):
 
 
 @pytest.mark.long
-@conftest.single_is_quick
+@pytest.mark.parametrize(
+    'members', [pytest.param('single', marks=pytest.mark.quick), 'nested']
+)
 @pytest.mark.timeout(300)
 def test_the_whole_life_of_a_group(stacks, members):
     whole = template(actions=ALL, members=members)
@@ -221,28 +222,3 @@ def test_the_whole_life_of_a_group(stacks, members):
     stack.delete()
     fleet.answer('DELETE', 3)
     stack.wait('DELETE_COMPLETE')
-
-
-@conftest.single_is_quick
-def test_what_was_abandoned_is_adopted(stacks, members):
-    apart = template()
-    del apart['resources']['group'], apart['resources']['config']
-    # Heat itself cannot delete a server that it has adopted.
-    apart['outputs'] = {
-        name: {'value': {'get_resource': name}} for name in NAMES
-    }
-    home = stacks(apart).created()
-    whole = template((), members=members)
-    whole['resources']['group']['properties']['servers'] = home.outputs
-    stack = stacks(whole)
-    Servers(home).answer('CREATE', 3)
-    stack.wait('CREATE_COMPLETE')
-    before = stack.resource('group')['physical_resource_id']
-    adopted = stacks(whole, adopt=stack.abandon())
-    adopted.wait('ADOPT_COMPLETE')
-    if members == 'single':
-        after = adopted.resource('group')['physical_resource_id']
-        assert after == before
-    assert adopted.outputs['greeting'] == {
-        name: f'hello {name}' for name in NAMES
-    }

@@ -194,7 +194,8 @@ _CONSTRAINTS = f'{debian.SOURCE}/contrib/minicloud/constraints.txt'
 
 #: Lists what heat-plugins has on a host, next to its source.
 _FILES = (
-    f'find / -xdev \\( -path /proc -o -path {debian.SOURCE} \\) -prune '
+    f'find / -xdev \\( -path /proc -o -path /var/lib/mysql -o -path '
+    f'{debian.SOURCE} \\) -prune '
     "-o -name '*heat?plugins*' -print"
 )
 

@@ -47,7 +47,6 @@ _SCRIPTS = {
     'BACKUP': '#!/bin/sh\n'
     'for n in 1 2 3; do sleep 3; echo "table $n of 3"; done\n',
     'REINDEX': '#!/bin/sh\nsleep 604\n',
-    'CLOCK': '#!/bin/sh\ndate +%s.%N\n',
 }
 
 
@@ -313,29 +312,3 @@ def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     assert 'only at the end' not in said
     # The stack has one server, so that both are runs.
     assert ': complete after ' in other
-
-
-@pytest.mark.long
-@conftest.signed_by_heat
-@pytest.mark.timeout(300)
-def test_a_quick_server_begins_at_once(cloud, stacks, folder):
-    server = {
-        'software_config_transport': 'POLL_TEMP_URL',
-        'deployment_swift_data': folder,
-    }
-    found = template()
-    found['resources']['server']['properties'] = server
-    stack = stacks(found)
-    commands = running.Commands(cloud, stack=stack)
-    with servers.agent(cloud, stack, supervised=True, interval=20):
-        stack.wait('CREATE_COMPLETE')
-        # Until os-collect-config has gone back to its own pace.
-        time.sleep(25)
-        delays = []
-        for _ in range(3):
-            run = commands.start('CLOCK', *commands.on)
-            given = time.time()
-            base.until(lambda run=run: commands.state(run) == 'complete')
-            outputs = commands('show', run)[1]['outputs']
-            delays.append(float(outputs['deploy_stdout']) - given)
-        assert sorted(delays)[1] < 10, delays

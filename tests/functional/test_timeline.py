@@ -31,13 +31,6 @@ _MORE = {
 _SVG = '{http://www.w3.org/2000/svg}'
 
 
-def _rows(found):
-    return {
-        (one['Kind'], one['Resource'], one['What'], one['State'])
-        for one in found
-    }
-
-
 @pytest.mark.timeout(300)
 def test_a_timeline_shows_deployments_runs_and_executions(
     cloud, stacks, tmp_path
@@ -54,7 +47,10 @@ def test_a_timeline_shows_deployments_runs_and_executions(
         return cloud.openstack(*command, *options)
 
     def listed(*options):
-        return _rows(json.loads(timeline(*options, '-f', 'json')))
+        return {
+            (one['Kind'], one['Resource'], one['What'], one['State'])
+            for one in json.loads(timeline(*options, '-f', 'json'))
+        }
 
     stack.waiting()
     begun = listed()

@@ -6,6 +6,7 @@ import contextlib
 import pytest
 
 from tests.functional import base
+from tests.functional import servers
 from tests.functional.production import waits
 
 
@@ -80,7 +81,7 @@ def test_each_server_of_a_group_runs_each_action_once(cloud, stacks):
         for config in configs:
             answered.add(config['id'])
             url = base.signal_url(config)
-            assert base.put(url, waits.body('hello')) == 201
+            assert base.put(url, servers.body(greeting='hello')) == 201
 
     for action, begin in (
         ('CREATE', lambda: None),

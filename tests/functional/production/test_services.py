@@ -7,6 +7,7 @@ import threading
 import time
 
 from tests.functional import base
+from tests.functional import servers
 from tests.functional.production import waits
 
 MISTRAL = 'workflowv2'
@@ -91,7 +92,7 @@ def test_of_signals_to_two_engines_at_once_one_counts(cloud, stacks):
 
     def by_url(name):
         barrier.wait()
-        waiting[name].put(waits.body('url'))
+        waiting[name].put(servers.body(greeting='url'))
 
     def by_api(name):
         barrier.wait()
