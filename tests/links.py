@@ -6,7 +6,6 @@ and needs no network: it follows the links within the folder alone. It prints
 each broken one, and fails if there is one.
 """
 
-from collections.abc import Iterator
 import html.parser
 import pathlib
 import sys
@@ -19,15 +18,13 @@ _GENERATED = ('genindex.html', 'search.html')
 class _Page(html.parser.HTMLParser):
     """The links of a page, and the places that others may link to."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
-        self.links: list[str] = []
-        self.places: set[str] = set()
+        self.links = []
+        self.places = set()
         self.feed(text)
 
-    def handle_starttag(
-        self, tag: str, attrs: list[tuple[str, str | None]]
-    ) -> None:
+    def handle_starttag(self, tag, attrs):
         for name, value in attrs:
             if name == 'id' and value:
                 self.places.add(value)
@@ -35,7 +32,7 @@ class _Page(html.parser.HTMLParser):
                 self.links.append(value)
 
 
-def broken(folder: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
+def broken(folder):
     """Yield page and link of each link within a folder that is broken."""
     pages = {
         path.resolve(): _Page(path.read_text())
@@ -58,7 +55,7 @@ def broken(folder: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
                 yield path, link
 
 
-def main(folder: pathlib.Path) -> int:
+def main(folder):
     """Print the broken links; return the exit code."""
     found = list(broken(folder))
     for path, link in found:

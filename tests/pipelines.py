@@ -18,7 +18,7 @@ ENV = {
 }
 
 
-def argv(kind: str) -> list[str]:
+def argv(kind):
     """Return the command that runs an example."""
     path = FOLDER / kind
     if kind == 'backup.py':

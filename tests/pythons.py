@@ -9,7 +9,6 @@ A version that is not there is named, and not a failure.
 is installed, or fails.
 """
 
-from collections.abc import Mapping, Sequence
 import os
 import pathlib
 import shutil
@@ -20,7 +19,7 @@ import sys
 SUPPORTED = ('3.11', '3.12', '3.13', '3.14')
 
 
-def find(version: str) -> str | None:
+def find(version):
     """Return the path of an interpreter, such as of ``3.12``, or None."""
     candidates = [shutil.which(f'python{version}')]
     root = pathlib.Path(os.environ.get('PYENV_ROOT') or '~/.pyenv')
@@ -31,29 +30,29 @@ def find(version: str) -> str | None:
     )
 
 
-def _is(program: str, version: str) -> bool:
+def _is(program, version):
     """Whether a program is that Python; pyenv's shims may lead nowhere."""
     code = 'import sys; print("%d.%d" % sys.version_info[:2])'
     done = subprocess.run([program, '-c', code], capture_output=True)
     return done.stdout.decode().strip() == version
 
 
-def installed(versions: Sequence[str]) -> dict[str, str]:
+def installed(versions):
     """Return the paths of those interpreters that are there, by version."""
     paths = {version: find(version) for version in versions}
     return {version: path for version, path in paths.items() if path}
 
 
-def newest(versions: Mapping[str, str]) -> str:
+def newest(versions):
     """Return the newest of at least one version."""
     return max(versions, key=lambda version: _numbers(version))
 
 
-def _numbers(version: str) -> list[int]:
+def _numbers(version):
     return [int(number) for number in version.split('.')]
 
 
-def missing(version: str) -> str:
+def missing(version):
     """Return what to print in the end of a version that is not there."""
     return (
         f'Not run: the tests under Python {version}, which is neither on PATH '
@@ -61,7 +60,7 @@ def missing(version: str) -> str:
     )
 
 
-def command(paths: Mapping[str, str]) -> list[str]:
+def command(paths):
     """Return the call of tox.
 
     :param paths: of interpreters, by version.
@@ -77,7 +76,7 @@ def command(paths: Mapping[str, str]) -> list[str]:
     ]
 
 
-def run(versions: Sequence[str]) -> int:
+def run(versions):
     """Run the tests under those that are there; the exit code of that."""
     paths = installed(versions)
     code = subprocess.run(command(paths)).returncode if paths else 0
@@ -87,7 +86,7 @@ def run(versions: Sequence[str]) -> int:
     return code
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments):
     verb, *versions = arguments
     if verb == 'run':
         return run(versions or SUPPORTED)

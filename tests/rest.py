@@ -18,7 +18,7 @@ and the browser.
 in their closing lines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent import futures
 import dataclasses
 import os
@@ -116,19 +116,19 @@ class Ending:
     output: str = ''
     not_run: list[str] = dataclasses.field(default_factory=list)
 
-    def add(self, command: subprocess.CompletedProcess[str]) -> None:
+    def add(self, command):
         self.output += command.stdout or ''
         self.succeeded &= command.returncode == 0
 
 
-def functional() -> Ending:
+def functional():
     """Run the functional tests that `make test` does not, and show them."""
     ending = Ending()
     ending.add(_run(*_MAKE, 'functional', *FUNCTIONAL, *RETRY, stdout=None))
     return ending
 
 
-def older(versions: Sequence[str], *, nice: int, options: str = '') -> Ending:
+def older(versions, *, nice, options=''):
     """Run the unit tests under each older Python that is installed.
 
     :param options: of tox.
@@ -163,9 +163,7 @@ _Installations = Mapping[
 ]
 
 
-def on_services(
-    lane: Sequence[Services], installations: _Installations
-) -> Ending:
+def on_services(lane, installations):
     """Run the tests of a lane, each once its packages are installed."""
     ending = Ending()
     retry = RETRY
@@ -184,17 +182,13 @@ def on_services(
     return ending
 
 
-def _install(services: Services) -> subprocess.CompletedProcess[str]:
+def _install(services):
     # Not by make, which has one exit code for whatever goes wrong.
     minicloud = os.environ.get('MINICLOUD', 'contrib/minicloud/minicloud')
     return _run(*minicloud.split(), *services.installation.split())
 
 
-def _is_installed(
-    services: Services,
-    installation: subprocess.CompletedProcess[str],
-    ending: Ending,
-) -> bool:
+def _is_installed(services, installation, ending):
     """Whether the tests can run; if not, the ending says why."""
     ending.output += installation.stdout
     if installation.returncode == 0:
@@ -212,9 +206,7 @@ def _is_installed(
 _MAKE = ('make', '--no-print-directory')
 
 
-def _run(
-    *command: str, stdout: int | None = subprocess.PIPE, **env: str
-) -> subprocess.CompletedProcess[str]:
+def _run(*command, stdout=subprocess.PIPE, **env):
     return subprocess.run(
         command,
         env={**os.environ, **env},
@@ -226,7 +218,7 @@ def _run(
     )
 
 
-def run(versions: Sequence[str]) -> int:
+def run(versions):
     """Run all of it; the exit code is 0 if all that ran succeeded."""
     with (
         futures.ThreadPoolExecutor() as executor,
@@ -259,7 +251,7 @@ def run(versions: Sequence[str]) -> int:
 _CLOSING = re.compile(r'^=+ .* in [0-9.]+s.* =+$', re.MULTILINE)
 
 
-def count(log: str, outcome: str) -> int:
+def count(log, outcome):
     """Return how many tests ended so, by pytest's closing lines in a log.
 
     :param outcome: a word of pytest's, as a regular expression.
@@ -271,7 +263,7 @@ def count(log: str, outcome: str) -> int:
     )
 
 
-def summary(log: str) -> list[str]:
+def summary(log):
     """Return the last lines of CI."""
     passed, failed = count(log, 'passed'), count(log, 'failed|errors?')
     return [
@@ -280,7 +272,7 @@ def summary(log: str) -> list[str]:
     ]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments):
     verb, *rest = arguments
     versions = rest or pythons.SUPPORTED
     if verb == 'run':

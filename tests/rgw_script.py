@@ -5,11 +5,9 @@ The unit tests send them to the fake, ``make test-rgw`` to a real gateway.
 Each step is a name, and what came of it must be `EXPECTED`.
 """
 
-from collections.abc import Iterator, Mapping
 import hmac
 import json
 import time
-from typing import Any
 from urllib import parse
 
 from heat_plugins.objectstore import wire
@@ -20,7 +18,7 @@ ACCOUNT_KEY = 'X-Account-Meta-Temp-Url-Key'
 KEY, FORMER, OF_CONTAINER = 'a' * 32, 'b' * 32, 'c' * 32
 
 #: What comes of each step: a status, or what is said of it.
-EXPECTED: dict[str, Any] = {
+EXPECTED = {
     'info has TempURLs': True,
     'info names digests': False,
     'info names a limit of bulk delete': False,
@@ -62,7 +60,7 @@ EXPECTED: dict[str, Any] = {
 }
 
 
-def run(mine: wire.Transport, other: wire.Transport) -> dict[str, Any]:
+def run(mine, other):
     """Send all requests, clean up, and return what came of each.
 
     :param mine: of a project without containers of these names.
@@ -72,19 +70,19 @@ def run(mine: wire.Transport, other: wire.Transport) -> dict[str, Any]:
 
 
 class _Script:
-    def __init__(self, mine: wire.Transport, other: wire.Transport) -> None:
+    def __init__(self, mine, other):
         self._mine = mine
         self._other = other
         self._url = mine.storage_url().rstrip('/')
 
-    def steps(self) -> Iterator[tuple[str, Any]]:
+    def steps(self):
         yield from self._info()
         yield from self._containers()
         yield from self._signatures()
         yield from self._listings()
         yield from self._endings()
 
-    def _info(self) -> Iterator[tuple[str, Any]]:
+    def _info(self):
         url = self._url[: self._url.index('/v1')] + '/info'
         request = wire.Request(method='GET', url=url, authenticated=False)
         said = json.loads(self._mine.send(request).body)
@@ -94,7 +92,7 @@ class _Script:
         step = 'info names a limit of bulk delete'
         yield step, 'max_deletes_per_request' in bulk
 
-    def _containers(self) -> Iterator[tuple[str, Any]]:
+    def _containers(self):
         yield 'HEAD of no container', self._ask('HEAD', BOX).status
         yield 'GET of no object', self._get(OBJECT).status
         yield 'PUT of a container', self._ask('PUT', BOX).status
@@ -105,7 +103,7 @@ class _Script:
             step = f"{method} of another project's container"
             yield step, answer.status
 
-    def _signatures(self) -> Iterator[tuple[str, Any]]:
+    def _signatures(self):
         name = 'X-Container-Meta-Temp-Url-Key'
         self._ask('POST', BOX, {name: OF_CONTAINER})
         shown = self._ask('HEAD', BOX).headers.get(name.lower())
@@ -132,7 +130,7 @@ class _Script:
         yield 'PUT into no container', self._signed('PUT', nowhere)
         yield 'HEAD in no container', self._signed('HEAD', nowhere)
 
-    def _listings(self) -> Iterator[tuple[str, Any]]:
+    def _listings(self):
         query = '?format=json&limit=1000&prefix=signals/'
         yield 'listing', self._names(f'{BOX}{query}')
         last = parse.quote('signals/Grüße 1')
@@ -145,7 +143,7 @@ class _Script:
         answer = self._get(OBJECT, limit=1)
         yield 'content up to a limit', (answer.body, answer.truncated)
 
-    def _endings(self) -> Iterator[tuple[str, Any]]:
+    def _endings(self):
         step = 'DELETE of a container that is not empty'
         yield step, self._ask('DELETE', BOX).status
         self._ask('POST', '', {f'{ACCOUNT_KEY}-2': ''})
@@ -169,12 +167,7 @@ class _Script:
         yield 'account lists the container no longer', BOX not in names
         self._ask('POST', '', {ACCOUNT_KEY: ''})
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str] | None = None,
-    ) -> wire.Response:
+    def _ask(self, method, path, headers=None):
         url = self._url
         if path:
             url += '/' + parse.quote(path)
@@ -182,17 +175,17 @@ class _Script:
             wire.Request(method=method, url=url, headers=headers or {})
         )
 
-    def _get(self, path: str, limit: int = 1000) -> wire.Response:
+    def _get(self, path, limit=1000):
         url = f'{self._url}/{parse.quote(path)}?multipart-manifest=get'
         request = wire.Request(method='GET', url=url, limit=limit)
         return self._mine.send(request)
 
-    def _names(self, path: str) -> list[str]:
+    def _names(self, path):
         url = self._url + ('' if path.startswith('?') else '/') + path
         answer = self._mine.send(wire.Request(method='GET', url=url))
         return [each['name'] for each in json.loads(answer.body or b'[]')]
 
-    def _bulk_delete(self, paths: tuple[str, ...]) -> Any:
+    def _bulk_delete(self, paths):
         answer = self._mine.send(
             wire.Request(
                 method='POST',
@@ -208,14 +201,14 @@ class _Script:
 
     def _signed(
         self,
-        method: str,
-        path: str = OBJECT,
+        method,
+        path=OBJECT,
         *,
-        key: str = KEY,
-        digest: str = 'sha1',
-        seconds: int = 60,
-        less: str = '',
-    ) -> int:
+        key=KEY,
+        digest='sha1',
+        seconds=60,
+        less='',
+    ):
         """Send what was signed for PUT; return the status.
 
         :param less: what the path that is signed does not begin with.

@@ -13,7 +13,6 @@ import sys
 
 import pytest
 
-from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 
 _PLAN = 'tripleo-heat-templates'
@@ -42,13 +41,13 @@ _HOME = pathlib.Path(
 _CACHE = _HOME / 'cache' / 'sample-plan'
 
 
-def content(version: str = '7.0.18') -> sources.Content:
+def content(version='7.0.18'):
     """Return the plan's files, or skip the test."""
     with _tarball(_PLAN, version).open('rb') as file:
         return tarballs.read(file)
 
 
-def validations() -> sources.Content:
+def validations():
     """Return the files of a published set, or skip the test."""
     with _tarball(*_VALIDATIONS).open('rb') as file:
         found = tarballs.read(file)
@@ -60,7 +59,7 @@ def validations() -> sources.Content:
     }
 
 
-def _tarball(package: str, version: str) -> pathlib.Path:
+def _tarball(package, version):
     path = _CACHE / f'{package}-{version}.tar.gz'
     if not path.exists():
         _CACHE.mkdir(parents=True, exist_ok=True)
@@ -71,7 +70,7 @@ def _tarball(package: str, version: str) -> pathlib.Path:
     return path
 
 
-def _fetch(package: str, version: str) -> None:
+def _fetch(package, version):
     tools = _CACHE / 'tools'
     pip = [tools / 'bin' / 'python', '-m', 'pip', '--quiet']
     source = [
@@ -81,7 +80,7 @@ def _fetch(package: str, version: str) -> None:
         f'{package}=={version}',
     ]
 
-    def run(*command: object) -> None:
+    def run(*command):
         subprocess.run(command, check=True, timeout=300, capture_output=True)
 
     try:

@@ -6,7 +6,6 @@
 nothing but Python, as it also times the installation.
 """
 
-from collections.abc import Mapping, Sequence
 import json
 import os
 import pathlib
@@ -14,13 +13,12 @@ import re
 import subprocess
 import sys
 import time
-from typing import Any
 
 #: In a Makefile: a target, and the comment that says what it is for.
 _TARGET = re.compile(r'^([\w-]+):.*?## (.+)$', re.MULTILINE)
 
 
-def read(file: pathlib.Path) -> dict[str, Any]:
+def read(file):
     """Return what is known of targets; nothing if the file is unreadable."""
     try:
         found = json.loads(file.read_text())
@@ -29,7 +27,7 @@ def read(file: pathlib.Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def run(file: pathlib.Path, target: str, command: Sequence[str]) -> int:
+def run(file, target, command):
     """Run a command, record its seconds and return its exit code."""
     begun = time.monotonic()
     # Those of make's job server are among the open files.
@@ -46,13 +44,13 @@ def run(file: pathlib.Path, target: str, command: Sequence[str]) -> int:
     return code
 
 
-def shown(seconds: int) -> str:
+def shown(seconds):
     """Return seconds as minutes and seconds, such as ``3 min 05 s``."""
     minutes, rest = divmod(seconds, 60)
     return f'{minutes} min {rest:02d} s' if minutes else f'{rest} s'
 
 
-def table(makefile: str, known: Mapping[str, Any]) -> list[str]:
+def table(makefile, known):
     """Return a line for each target that has a description."""
     lines = []
     for target, purpose in _TARGET.findall(makefile):
@@ -64,7 +62,7 @@ def table(makefile: str, known: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments):
     verb, file, *rest = arguments
     if verb == 'run':
         return run(pathlib.Path(file), rest[0], rest[1:])

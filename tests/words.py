@@ -16,7 +16,6 @@ It prints each place, and fails if there is one, or if an entry of the
 allow-list allows nothing.
 """
 
-from collections.abc import Iterator, Sequence
 import dataclasses
 import fnmatch
 import pathlib
@@ -41,7 +40,7 @@ class Phrase:
     write: str
 
     @property
-    def pattern(self) -> re.Pattern[str]:
+    def pattern(self):
         """Match the phrase, also across the ends of lines."""
         words = self.find.replace(' ', _GAP)
         return re.compile(rf'(?<![\w-])(?:{words})(?![\w-])', re.IGNORECASE)
@@ -55,14 +54,14 @@ class Permit:
     why: str
     phrase: str | None = None
 
-    def covers(self, path: str, phrase: Phrase) -> bool:
+    def covers(self, path, phrase):
         """Say whether a phrase may stand in a file."""
         return fnmatch.fnmatch(path, self.path) and (
             self.phrase is None or self.phrase == phrase.find
         )
 
 
-def tracked(root: pathlib.Path, patterns: Sequence[str]) -> Iterator[str]:
+def tracked(root, patterns):
     """Yield the paths that git tracks and one of some patterns matches."""
     listed = subprocess.run(
         ['git', '-C', str(root), 'ls-files', '-z'],
@@ -75,9 +74,7 @@ def tracked(root: pathlib.Path, patterns: Sequence[str]) -> Iterator[str]:
             yield path
 
 
-def find(
-    text: str, phrases: Sequence[Phrase]
-) -> Iterator[tuple[int, str, Phrase]]:
+def find(text, phrases):
     """Yield line number, words and phrase of each place in a text."""
     for phrase in phrases:
         for match in phrase.pattern.finditer(text):
@@ -85,7 +82,7 @@ def find(
             yield line, ' '.join(match[0].split()), phrase
 
 
-def main(listed: pathlib.Path) -> int:
+def main(listed):
     """Print what is found; return the exit code."""
     options = tomllib.loads(listed.read_text())
     phrases = [Phrase(**each) for each in options['phrase']]

@@ -261,7 +261,7 @@ class KeyKeeper:
     """
 
     # By cluster, for all keepers of this process.
-    _abilities: dict[str, Ability] = {}
+    abilities: dict[str, Ability] = {}
     _attempts: dict[str, sharing.SharedAttempt[Ability]] = {}
 
     def __init__(
@@ -276,12 +276,6 @@ class KeyKeeper:
         self._secret = secret
         self._digests = digests
         self._overlap = overlap
-
-    @classmethod
-    def forget_abilities(cls) -> None:
-        """Forget the abilities of all clusters."""
-        cls._abilities.clear()
-        cls._attempts.clear()
 
     def ensure(self, container: str, former: Signer | None = None) -> Signer:
         """Create a container with its key if needed; return its signer.
@@ -427,7 +421,7 @@ class KeyKeeper:
             for digest in digests:
                 signer = self._signer(container, kind, key, digest)
                 if self._store.probe(signer.probe_url(self._store.now())):
-                    self._abilities[cluster] = ability = Ability(
+                    self.abilities[cluster] = ability = Ability(
                         kind=kind,
                         digest=digest,
                         bulk=int(bulk.get('max_deletes_per_request') or 0),
@@ -453,7 +447,7 @@ class KeyKeeper:
 
         :param cluster: its `stores.ObjectStore.cluster_url`.
         """
-        known = cls._abilities.get(cluster)
+        known = cls.abilities.get(cluster)
         if known and time.monotonic() - known.known_at > _ABILITY_SECONDS:
             return None
         return known

@@ -2,11 +2,9 @@
 """The command line of the bench."""
 
 import argparse
-from collections.abc import Callable
-import datetime
+import json
 import pathlib
 import time
-from typing import Any
 
 from tests.bench import answering
 from tests.bench import completing
@@ -22,52 +20,35 @@ from tests.functional import base
 
 _JSON = 'figures.json'
 
-_Say = Callable[[str], None]
-_Measure = Callable[[labs.Lab, argparse.Namespace, _Say], Any]
-
-#: By the name that the command line has for it: a title, and what measures
-#: the field of that name of the record.
-_MEASUREMENTS: dict[str, tuple[str, _Measure]] = {
-    'completing': (
-        'Completions in a sync point',
-        lambda lab, options, say: completing.measure(say),
-    ),
-    'cycling': (
-        'Stacks that come and go',
-        lambda lab, options, say: [
-            rounds.cycle(lab, labs.SIDES[name], say) for name in options.sides
-        ],
-    ),
-    'live': ('Live runs', lambda lab, options, say: live.measure(lab, say)),
-    'quick': (
-        'Quick servers',
-        lambda lab, options, say: quick.measure(lab, say),
-    ),
-    'runs': ('Runs', lambda lab, options, say: running.measure(lab, say)),
-    'scheduling': (
-        'Schedules',
-        lambda lab, options, say: scheduling.measure(lab, say),
-    ),
-    'answering': (
-        'Runs without an object store',
-        lambda lab, options, say: answering.measure(options.name, say),
+#: What measures each field of the record.
+_MEASUREMENTS = {
+    'completing': lambda lab, options, say: completing.measure(say),
+    'cycling': lambda lab, options, say: [
+        rounds.cycle(lab, labs.SIDES[name], say) for name in options.sides
+    ],
+    'live': lambda lab, options, say: live.measure(lab, say),
+    'quick': lambda lab, options, say: quick.measure(lab, say),
+    'runs': lambda lab, options, say: running.measure(lab, say),
+    'scheduling': lambda lab, options, say: scheduling.measure(lab, say),
+    'answering': lambda lab, options, say: answering.measure(
+        options.name, say
     ),
 }
 
 _OTHERS = (*scenarios.OTHERS, *_MEASUREMENTS)
 
 
-def main() -> None:
+def main():
     options = _options()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.render:
-        record = records.read(options.render)
+        record = json.loads(options.render.read_text())
     else:
         record = _measure(options)
     records.render(record, options.out, print)
 
 
-def _options() -> argparse.Namespace:
+def _options():
     parser = argparse.ArgumentParser(
         prog='make bench ARGS=…',
         description='Measure deployments that wait, on a mini cloud of its '
@@ -77,7 +58,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         '--n',
         metavar='N,…',
-        type=_numbers,
+        type=lambda text: [int(part) for part in _parts(text)],
         default=[10, 100],
         help='deployments in a stack (default: 10,100)',
     )
@@ -123,16 +104,12 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _parts(text: str) -> list[str]:
+def _parts(text):
     return [part for part in text.split(',') if part]
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in _parts(text)]
-
-
 def _names(known):
-    def names(text: str) -> list[str]:
+    def names(text):
         if unknown := set(_parts(text)).difference(known):
             raise argparse.ArgumentTypeError(f'no such: {sorted(unknown)}')
         return _parts(text)
@@ -141,31 +118,28 @@ def _names(known):
 
 
 def _plan(options):
-    """Yield the rounds in their order; the sides take turns."""
-    for n in options.n:
-        for name in options.sides:
-            yield scenarios.flat(n), labs.SIDES[name]
-    for name, scenario in scenarios.OTHERS.items():
-        if name in options.others and 'ours' in options.sides:
-            yield scenario, labs.SIDES['ours']
+    """Return the rounds in their order; the sides take turns."""
+    plan = [
+        (scenarios.flat(n), labs.SIDES[name])
+        for n in options.n
+        for name in options.sides
+    ]
+    if 'ours' in options.sides:
+        for name, scenario in scenarios.OTHERS.items():
+            if name in options.others:
+                plan.append((scenario, labs.SIDES['ours']))
+    return plan
 
 
-def _measure(options: argparse.Namespace) -> records.Record:
+def _measure(options):
     begun = time.monotonic()
 
-    def say(text: str) -> None:
+    def say(text):
         minutes, seconds = divmod(int(time.monotonic() - begun), 60)
         print(f'{minutes:3}:{seconds:02} {text}', flush=True)
 
-    record = records.Record(
-        machine=records.machine(),
-        options={
-            name: value if isinstance(value, list | int) else str(value)
-            for name, value in vars(options).items()
-        },
-        made_at=datetime.datetime.now(datetime.UTC).isoformat(),
-    )
-    plan = list(_plan(options))
+    record = records.new(options)
+    plan = _plan(options)
     counts = [scenario.count for scenario, _ in plan]
     servers = max([*counts, running.WAITING, scheduling.COUNT])
     try:
@@ -173,15 +147,15 @@ def _measure(options: argparse.Namespace) -> records.Record:
             runner = rounds.Runner(lab, say)
             for number, (scenario, side) in enumerate(plan, 1):
                 say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
-                record.measured.append(runner.run(scenario, side))
-            for name, (title, measure) in _MEASUREMENTS.items():
+                record['measured'].append(runner.run(scenario, side))
+            for name, measure in _MEASUREMENTS.items():
                 if name in options.others:
-                    say(title)
-                    setattr(record, name, measure(lab, options, say))
+                    say(name)
+                    record[name] = measure(lab, options, say)
     finally:
         # An end before its time leaves what there is.
-        record.seconds = time.monotonic() - begun
-        record.write(options.out / _JSON)
+        record['seconds'] = time.monotonic() - begun
+        records.write(record, options.out / _JSON)
     return record
 
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How soon a run ends once its server has answered heat-api-cfn."""
 
-from collections.abc import Callable
 import statistics
 import time
 
 from tests.bench import engine_state
-from tests.bench import tables
 from tests.functional import base
 from tests.functional import running
 from tests.functional import servers
@@ -20,7 +18,7 @@ GOAL = 0.5
 _LIMIT = 300
 
 
-def measure(name: str, say: Callable[[str], None]) -> tables.Table:
+def measure(name, say):
     """Return a table: seconds from the POST until the run is complete.
 
     :param name: of a mini cloud for it, which two services of heat-engine
@@ -43,7 +41,7 @@ def measure(name: str, say: Callable[[str], None]) -> tables.Table:
     ]
 
 
-def _leave_out_the_store(cloud: base.Cloud) -> None:
+def _leave_out_the_store(cloud):
     admin = cloud.session('admin')
     services = admin.get('identity', '/services?type=object-store').json()
     (service,) = services['services']
@@ -52,7 +50,7 @@ def _leave_out_the_store(cloud: base.Cloud) -> None:
         admin.delete('identity', f'/endpoints/{each["id"]}')
 
 
-def _seconds(cloud: base.Cloud) -> list[float]:
+def _seconds(cloud):
     """Start the runs; answer one after another; return how long each took."""
     user = running.client(cloud)
     stack = base.Stack(cloud.session(), running.fleet(COUNT), timeout_mins=30)

@@ -5,21 +5,17 @@ Heat's own code writes them into one row, from a thread for each: as it does,
 and with the turns that deployments of heat-plugins take.
 """
 
-from collections.abc import Callable
 import pathlib
 import tempfile
 import threading
 import time
 import types
-from typing import Any
 from unittest import mock
-
-from tests.bench import tables
 
 COUNTS = (100, 200)
 
 
-def measure(say: Callable[[str], None]) -> tables.Table:
+def measure(say):
     """Measure both ways with all counts; return a table of them."""
     table = [['', 'seconds', 'writes', 'CPU seconds', 'failures']]
     with tempfile.TemporaryDirectory(prefix='bench-') as folder:
@@ -33,7 +29,7 @@ def measure(say: Callable[[str], None]) -> tables.Table:
     return table
 
 
-def _measure(count: int, in_turns: bool) -> list[str]:
+def _measure(count, in_turns):
     """Let resources complete; return the cells of the table."""
     # These read the configuration as they are imported.
     from heat.common import context
@@ -42,9 +38,9 @@ def _measure(count: int, in_turns: bool) -> list[str]:
 
     from heat_plugins.engine import patches
 
-    failures: list[str] = []
+    failures = []
 
-    def propagate(checker: object, context: Any, number: int, *_: Any) -> None:
+    def propagate(checker, context, number, *_):
         sync_point.sync(
             context,
             'stack',
@@ -65,7 +61,7 @@ def _measure(count: int, in_turns: bool) -> list[str]:
     )
     together = threading.Barrier(count + 1)
 
-    def complete(number: int) -> None:
+    def complete(number):
         own = context.RequestContext(is_admin=True)
         together.wait()
         try:
@@ -106,7 +102,7 @@ def _measure(count: int, in_turns: bool) -> list[str]:
     ]
 
 
-def _database(file: pathlib.Path) -> Any:
+def _database(file):
     """Make a database like that of the mini cloud."""
     from heat.db import api as db_api
     from heat.db import models
@@ -118,7 +114,7 @@ def _database(file: pathlib.Path) -> Any:
     engine = db_api.get_engine()
 
     @sqlalchemy.event.listens_for(engine, 'connect')
-    def prepare(connection: Any, _: object) -> None:
+    def prepare(connection, _):
         for pragma in ('journal_mode=WAL', 'synchronous=OFF'):
             connection.execute(f'PRAGMA {pragma}')
 
@@ -126,7 +122,7 @@ def _database(file: pathlib.Path) -> Any:
     return engine
 
 
-def _prepare(database: Any) -> None:
+def _prepare(database):
     """Let a database have one sync point."""
     from heat.db import models
     import sqlalchemy

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far Heat is, read from its database behind its back."""
 
-from collections.abc import Callable, Sequence
 import dataclasses
 import datetime
 import json
-import pathlib
 import sqlite3
 import time
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tests.functional import base
 
@@ -35,12 +33,12 @@ class Deployment:
     row_action: str
     row_status: str
 
-    def waits(self, action: str) -> bool:
+    def waits(self, action):
         """Whether its server has been given the config of an action."""
         state = (self.action, self.status, self.row_action, self.row_status)
         return state == (action, 'IN_PROGRESS') * 2
 
-    def is_done(self, action: str) -> bool:
+    def is_done(self, action):
         return (self.action, self.status) == (action, 'COMPLETE')
 
 
@@ -50,15 +48,15 @@ class EngineState:
     :param file: the SQLite database.
     """
 
-    def __init__(self, file: pathlib.Path) -> None:
+    def __init__(self, file):
         self._database = sqlite3.connect(
             f'file:{file}?mode=ro', uri=True, isolation_level=None, timeout=60
         )
 
-    def close(self) -> None:
+    def close(self):
         self._database.close()
 
-    def deployments(self, roots: Sequence[str]) -> list[Deployment]:
+    def deployments(self, roots):
         """Read the deployments below root stacks.
 
         Those of a group without nested stack have the group's state.
@@ -77,7 +75,7 @@ class EngineState:
         )
         return [Deployment(*row) for row in rows]
 
-    def deliveries(self, ids: Sequence[str]) -> tuple[int, float]:
+    def deliveries(self, ids):
         """Return how many servers deployments are for, and the last write."""
         ((count, written),) = self._select(
             'SELECT COUNT(DISTINCT server_id),'
@@ -90,14 +88,14 @@ class EngineState:
         at = datetime.datetime.fromisoformat(written)
         return count, at.replace(tzinfo=datetime.UTC).timestamp()
 
-    def signal_urls(self, ids: Sequence[str]) -> dict[str, str]:
+    def signal_urls(self, ids):
         """Return where the servers of deployments signal to, by their ID."""
         return {
             deployment: base.signal_url(config)
             for deployment, config in self.configs(ids).items()
         }
 
-    def triggered(self, action: str, more: str = '') -> list[str]:
+    def triggered(self, action, more=''):
         """Return the IDs of the rows of runs of an action in progress."""
         rows = self._database.execute(
             f'SELECT d.id FROM software_deployment d {more} WHERE d.action = ?'
@@ -107,7 +105,7 @@ class EngineState:
         )
         return list(dict.fromkeys(row[0] for row in rows))
 
-    def told(self, action: str) -> list[str]:
+    def told(self, action):
         """Return those whose servers' metadata have the config."""
         return self.triggered(
             action,
@@ -115,14 +113,14 @@ class EngineState:
             ' AND instr(r.rsrc_metadata, d.config_id)',
         )
 
-    def has_runs(self) -> bool:
+    def has_runs(self):
         """Say whether a run is in progress."""
         found = self._database.execute(
             'SELECT 1 FROM heat_plugins_run WHERE ended_at IS NULL'
         )
         return found.fetchone() is not None
 
-    def configs(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def configs(self, ids):
         """Return what the servers of deployments were given, by their ID."""
         rows = self._select(
             'SELECT d.id, c.id, c.config FROM software_deployment d'
@@ -131,7 +129,7 @@ class EngineState:
         )
         return {row[0]: {'id': row[1], **json.loads(row[2])} for row in rows}
 
-    def server_ids(self, root: str) -> list[str]:
+    def server_ids(self, root):
         rows = self._database.execute(
             'SELECT nova_instance FROM resource WHERE root_stack_id = ?'
             " AND name LIKE 'server%' ORDER BY id",
@@ -139,7 +137,7 @@ class EngineState:
         )
         return [row[0] for row in rows]
 
-    def stacks(self, ids: Sequence[str]) -> set[str]:
+    def stacks(self, ids):
         """Return the states that stacks are in, such as CREATE_COMPLETE.
 
         A stack that was deleted is there still, as DELETE_COMPLETE.
@@ -149,12 +147,12 @@ class EngineState:
         )
         return {f'{action}_{status}' for action, status in rows}
 
-    def _select(self, query: str, values: Sequence[str]) -> list[tuple]:
+    def _select(self, query, values):
         marks = ', '.join('?' * len(values))
         return self._database.execute(f'{query} ({marks})', values).fetchall()
 
 
-def until(true: Callable[[], T], seconds: float, what: str) -> T:
+def until(true, seconds, what):
     """Wait until a function returns something true; return that.
 
     :raises TooLongError: it has not done so within `seconds`.

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of the measurements: figures, ratios, goals."""
+"""Figures of the rounds, their goals, and the tables of both."""
 
 from collections.abc import Callable
+import contextlib
 import dataclasses
 
+from tests.bench import lab
 from tests.bench import rounds
 from tests.bench import scenarios
 
@@ -13,13 +15,29 @@ THREADS_OF_GROUP = 1 + 8
 #: The phases that make up the life of a deployment.
 LIFE = ('create', 'waiting', 'signals', 'update', 'update_signals', 'delete')
 
+# What memory may become, as a part of what it was.
+_GROWTH = 1.05
+
+_SIDES = tuple(lab.SIDES.values())
+
+_REACHED = {True: 'reached', False: 'missed', None: ''}
+
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """Something that is measured in each round."""
+    """Something that is measured in each round, and how it is taken of one."""
 
     title: str
-    value: Callable[[rounds.Round], float]
+    value: Callable[[dict], float]
+
+    def of(self, found, scenario, side):
+        """Return the figure of a round; None if that was not measured."""
+        for each in found:
+            if (each['scenario'], each['side']) == (scenario, side):
+                # The round may have ended before, or had nothing to signal.
+                with contextlib.suppress(TypeError, KeyError, IndexError):
+                    return self.value(each)
+        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,56 +56,70 @@ class Goal:
     most: float | None = None
     part: float | None = None
 
+    def is_reached(self, ours, heats):
+        """Say whether it is reached; None where that is not known."""
+        if ours is None:
+            return None
+        if self.most is not None and ours > self.most:
+            return False
+        if self.part is None:
+            return True
+        found = ratio(ours, heats)
+        return None if found is None else found <= self.part
 
-def _rate(what: str, *phases: str) -> Callable[[rounds.Round], float]:
+
+def ratio(ours, heats):
+    """Return what ours is of Heat's; None where that says nothing."""
+    if ours is None or heats is None or heats <= 0:
+        return None
+    return max(ours, 0) / heats
+
+
+def _rate(what, *phases):
     """Per second, in the first of some phases that a round has."""
 
-    def value(one: rounds.Round) -> float:
-        counts = next(
-            one.counts[each] for each in phases if each in one.counts
-        )
-        return sum(getattr(counts, what).values()) / counts.seconds
+    def value(one):
+        phase = next(each for each in phases if each in one['counts'])
+        counts = one['counts'][phase]
+        return sum(counts[what].values()) / counts['seconds']
 
     return value
 
 
-def _cores(service: str) -> Callable[[rounds.Round], float]:
+def _cores(service):
     """Of a service while all wait, above what it uses when none does."""
 
-    def value(one: rounds.Round) -> float:
-        idle, waiting = one.counts['idle'], one.counts['waiting']
-        return (
-            waiting.cpu[service] / waiting.seconds
-            - idle.cpu[service] / idle.seconds
+    def value(one):
+        waiting, idle = (
+            one['counts'][phase]['cpu'][service]
+            / one['counts'][phase]['seconds']
+            for phase in ('waiting', 'idle')
         )
+        return waiting - idle
 
     return value
 
 
-def _life(what: str) -> Callable[[rounds.Round], float]:
+def _life(what):
     """Over the whole life, per deployment."""
-
-    def value(one: rounds.Round) -> float:
-        total = sum(
-            sum(getattr(one.counts[phase], what).values()) for phase in LIFE
-        )
-        return total / one.n
-
-    return value
+    return lambda one: (
+        sum(sum(one['counts'][phase][what].values()) for phase in LIFE)
+        / one['n']
+    )
 
 
-def _latency(part, attribute='signals'):
+def _latency(part, phase='signals'):
     """When a part of the deployments is complete; 1.0 is the slowest."""
 
-    def value(one: rounds.Round) -> float:
-        found = getattr(one, attribute).latencies
+    def value(one):
+        found = one[phase]['latencies']
         return found[max(0, round(part * len(found)) - 1)]
 
     return value
 
 
-def _peak(service: str) -> Callable[[rounds.Round], float]:
-    return lambda one: one.peak_bytes[service] / 1e6
+def _peak(service):
+    return lambda one: one['peak_bytes'][service] / 1e6
 
 
 # In the first half minute, in which heat-plugins polls fast.
@@ -103,29 +135,37 @@ SWIFT_CPU = Figure('Swift, cores above idle', _cores('swift'))
 MEDIAN = Figure('PUT to COMPLETE, median, s', _latency(0.5))
 P95 = Figure('PUT to COMPLETE, 95th of 100, s', _latency(0.95))
 WORST = Figure('PUT to COMPLETE, worst, s', _latency(1))
-SETUP = Figure('set-up, s', lambda one: one.create)
+SETUP = Figure('set-up, s', lambda one: one['create'])
 COMPLETE = Figure(
-    'first PUT to stack COMPLETE, s', lambda one: one.signals.seconds
+    'first PUT to stack COMPLETE, s', lambda one: one['signals']['seconds']
 )
-LAST = Figure('last PUT to COMPLETE, s', lambda one: one.signals.last)
-UPDATE = Figure('update set-up, s', lambda one: one.update)
+LAST = Figure('last PUT to COMPLETE, s', lambda one: one['signals']['last'])
+UPDATE = Figure('update set-up, s', lambda one: one['update'])
 UPDATE_WORST = Figure(
     'update, PUT to COMPLETE, worst, s', _latency(1, 'update_signals')
 )
-DELETE = Figure('delete, s', lambda one: one.delete)
+DELETE = Figure('delete, s', lambda one: one['delete'])
 LIFE_SWIFT = Figure('Swift requests per deployment', _life('swift'))
 LIFE_RPC = Figure('RPC messages per deployment', _life('rpc'))
 LIFE_DB = Figure('database statements per deployment', _life('db'))
 THREADS = Figure(
     'threads of heat-engine while all wait, above idle',
-    lambda one: one.counts['waiting'].threads - one.counts['idle'].threads,
+    lambda one: (
+        one['counts']['waiting']['threads'] - one['counts']['idle']['threads']
+    ),
 )
 HEAT_PEAK = Figure('heat-engine, peak MB', _peak('heat'))
 SWIFT_PEAK = Figure('Swift, peak MB', _peak('swift'))
 
-WAITING = (SWIFT, QUIET, RPC, DB, HEAT_CPU, SWIFT_CPU)
-TIMES = (SETUP, MEDIAN, P95, WORST, COMPLETE, UPDATE, UPDATE_WORST, DELETE)
-COSTS = (LIFE_SWIFT, LIFE_RPC, LIFE_DB, HEAT_PEAK, SWIFT_PEAK)
+#: The figures of each table.
+TABLES = {
+    'waiting': (SWIFT, QUIET, RPC, DB, HEAT_CPU, SWIFT_CPU),
+    'times': (
+        *(SETUP, MEDIAN, P95, WORST, COMPLETE),
+        *(UPDATE, UPDATE_WORST, DELETE),
+    ),
+    'costs': (LIFE_SWIFT, LIFE_RPC, LIFE_DB, HEAT_PEAK, SWIFT_PEAK),
+}
 GOALS = (
     Goal(MEDIAN, n=10, most=0.3, part=1),
     Goal(WORST, n=10, most=0.6, part=1),
@@ -150,32 +190,154 @@ GOALS = (
 )
 
 
-def is_reached(goal, ours, heats):
-    """Say whether a goal is reached; None where that is not known."""
-    if ours is None:
-        return None
-    if goal.most is not None and ours > goal.most:
-        return False
-    if goal.part is None:
-        return True
-    found = ratio(ours, heats)
-    return None if found is None else found <= goal.part
+def goals(found, cycled=()):
+    """Return our figures and Heat's, with the goals."""
+    table = [['', 'N', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
+    for goal in GOALS:
+        scenario = f'{goal.kind} {goal.n}'
+        ours, heats = (
+            goal.figure.of(found, scenario, side.name) for side in _SIDES
+        )
+        # What ours may be: a number, a part of Heat's, or both.
+        most = '' if goal.most is None else f'{goal.most:g}'
+        table.append(
+            [
+                goal.figure.title,
+                # The number alone stands for a flat stack.
+                scenario.removeprefix(f'{scenarios.FLAT} '),
+                _shown(ours),
+                _shown(heats),
+                _part(ratio(ours, heats)),
+                ', '.join(filter(None, [most, _part(goal.part)])),
+                _REACHED[goal.is_reached(ours, heats)],
+            ]
+        )
+    return [*table, *_ours(found), _kept(cycled)]
 
 
-def ratio(ours: float | None, heats: float | None) -> float | None:
-    """Return what ours is of Heat's; None where that says nothing."""
-    if ours is None or heats is None or heats <= 0:
-        return None
-    return max(ours, 0) / heats
+def _ours(found):
+    """Return the goals that Heat has nothing to compare with."""
+
+    def value(scenario, figure):
+        return figure.of(found, scenario, 'ours')
+
+    few, many = (f'{scenarios.SINGLE} {count}' for count in (200, 1000))
+    cfn = f'{scenarios.CFN} 200'
+    # With the sending of all results.
+    whole = (SETUP, COMPLETE, DELETE)
+    measured = (
+        (
+            'time for 1000 over time for 200, the worst of the three',
+            *(many, 6),
+            lambda: max(
+                value(many, one) / value(few, one)
+                for one in (SETUP, LAST, DELETE)
+            ),
+        ),
+        (
+            'set-up, completion and deletion, over those with TempURLs',
+            *(cfn, 1.5),
+            lambda: (
+                sum(value(cfn, one) for one in whole)
+                / sum(value(few, one) for one in whole)
+            ),
+        ),
+        (
+            'heat-engine, peak MB above that of a stack of 10',
+            *(many, 100),
+            lambda: (
+                value(many, HEAT_PEAK)
+                - value(f'{scenarios.FLAT} 10', HEAT_PEAK)
+            ),
+        ),
+    )
+    for title, n, most, one in measured:
+        ours = None
+        # They may not have been measured.
+        with contextlib.suppress(TypeError):
+            ours = one()
+        reached = '' if ours is None else _REACHED[ours <= most]
+        yield [title, n, _shown(ours), '', '', f'{most:g}', reached]
 
 
-def of(figure, found, scenario, side):
-    """Return a figure of a round; None if that was not measured."""
+def _kept(cycled):
+    """Return what heat-engine keeps of stacks that are gone."""
+    # The most memory after it was full, as a part of that.
+    growth = {}
+    for each in cycled:
+        full, *later = each['resident_bytes'][rounds.FULL - 1 :]
+        growth[each['side']] = max(later, default=full) / full
+    ours, heats = (growth.get(side.name) for side in _SIDES)
+    return [
+        f'most memory up to stack {rounds.CYCLES}, over that after '
+        f'{rounds.FULL}',
+        f'{rounds.COUNT}',
+        _shown(ours),
+        _shown(heats),
+        _part(ratio(ours, heats)),
+        f'{_GROWTH:g}',
+        '' if ours is None else _REACHED[ours <= _GROWTH],
+    ]
+
+
+def by_scenario(found, shown):
+    """Return a row for each scenario and side, with some figures."""
+    table = [['', 'classes', *(figure.title for figure in shown)]]
+    for scenario in dict.fromkeys(one['scenario'] for one in found):
+        for side in _SIDES:
+            cells = [
+                _shown(figure.of(found, scenario, side.name))
+                for figure in shown
+            ]
+            if any(cells):
+                table.append([scenario, side.title, *cells])
+    return table
+
+
+def measured(rows):
+    """Return what was measured: what, of how many, how much, and the goal."""
+    table = [['', 'N', 'measured', 'goal']]
+    for what, n, value, most in rows:
+        goal = '' if most is None else f'{most:g}'
+        table.append([what, f'{n:,}', f'{value:.1f}', goal])
+    return table
+
+
+def troubles(found):
+    """Return what went wrong, and completions without a signal."""
+    said = []
     for one in found:
-        if (one.scenario, one.side) == (scenario, side):
-            try:
-                return figure.value(one)
-            except (AttributeError, KeyError, IndexError):
-                # The round did not get there, or nothing was left to signal.
-                return None
-    return None
+        who = f'{one["scenario"]}, {lab.SIDES[one["side"]].title}'
+        if one['trouble']:
+            said.append(f'{who}: {one["trouble"]}')
+        if early := (one['update_signals'] or {}).get('early'):
+            said.append(
+                f'{who}: {early} of {one["n"]} updates were complete '
+                'before their servers had answered'
+            )
+    return list(dict.fromkeys(said))
+
+
+def text(table):
+    """Return a table for the terminal."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for first, *others in table:
+        cells = zip(others, widths[1:], strict=True)
+        shown = [first.ljust(widths[0]), *(c.rjust(n) for c, n in cells)]
+        lines.append('  '.join(shown))
+    return '\n'.join(lines)
+
+
+def _shown(value):
+    if value is None:
+        return ''
+    if abs(value) >= 100:
+        return f'{value:.0f}'
+    return f'{value:.1f}' if abs(value) >= 10 else f'{value:.2f}'
+
+
+def _part(value):
+    if value is None:
+        return ''
+    return f'1/{1 / value:.0f}' if 0 < value < 0.4 else f'{value:.2f}'

@@ -49,25 +49,25 @@ class Lab:
     :param store: ``swift`` or ``rgw``.
     """
 
-    def __init__(self, name: str, servers: int, store: str) -> None:
+    def __init__(self, name, servers, store):
         self.cloud = base.Cloud(name)
         self._count = servers
         self._profile = base.catalog.STORES[store]
-        self.servers: list[str] = []
+        self.servers = []
 
-    def __enter__(self) -> 'Lab':
+    def __enter__(self):
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind, *_):
         # After an error its logs may tell why.
         self.cloud.down(purge=kind is None)
 
-    def reset(self) -> None:
+    def reset(self):
         """Forget all that is stored, after something has gone wrong."""
         self.cloud.down(purge=True)
         self.servers = []
 
-    def start(self, side: Side, waiting: int | None = None) -> None:
+    def start(self, side, waiting=None):
         """Start Heat with the classes of a side, and a new Swift.
 
         The servers are there, and Heat has not made them since its start: it
@@ -84,7 +84,7 @@ class Lab:
                 )
         self._up(side, self._count if waiting is None else waiting)
 
-    def _up(self, side: Side, waiting: int) -> None:
+    def _up(self, side, waiting):
         if self.cloud.path.exists():
             # At once: there is nothing in progress.
             for service in ('heat', 'swift'):
@@ -104,11 +104,11 @@ class Lab:
         if served.startswith('heat_plugins.') != (side.name == 'ours'):
             raise RuntimeError(f'{_TYPE} is served by {served}')
 
-    def _kill(self, service: str) -> None:
+    def _kill(self, service):
         if self.cloud.usage(service)['running']:
             self.cloud.kill(service)
 
-    def _make(self, first: int, count: int) -> list[str]:
+    def _make(self, first, count):
         stack = base.Stack(
             self.cloud.session(),
             scenarios.servers(count, first),
@@ -123,7 +123,7 @@ class Lab:
             )
             return state.server_ids(stack.id)
 
-    def database(self) -> sqlite3.Connection:
+    def database(self):
         """Return Heat's database, to write to it."""
         return sqlite3.connect(self.cloud.path / _DATABASE, timeout=60)
 

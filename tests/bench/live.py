@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Live runs: how far behind their output is, and how soon they stop."""
 
-from collections.abc import Callable
 import contextlib
 import dataclasses
 import pathlib
 import re
-import subprocess
 import tempfile
 import threading
 import time
-from typing import Any
 
 from tests.bench import engine_state
 from tests.bench import lab as labs
@@ -18,7 +15,6 @@ from tests.bench import live_servers
 from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
-from tests.bench import tables
 from tests.functional import running
 
 _ACTION = 'PRINT'
@@ -55,12 +51,12 @@ class Load:
     rest: float
 
     @property
-    def size(self) -> int:
+    def size(self):
         """The bytes that a server prints."""
         return self.blocks * (self.lines * 100 + len('at 1763841600.000 10 '))
 
     @property
-    def script(self) -> str:
+    def script(self):
         return _PRINTS.format(
             blocks=self.blocks, lines=self.lines, rest=self.rest
         )
@@ -82,14 +78,14 @@ class _Reader:
     :ivar blocks: by server: the numbers of its blocks, as they came.
     """
 
-    def __init__(self, command: subprocess.Popen[bytes]) -> None:
+    def __init__(self, command):
         self._stream = command.stderr
-        self.lags: list[float] = []
-        self.blocks: dict[bytes, list[int]] = {}
+        self.lags = []
+        self.blocks = {}
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
-    def _run(self) -> None:
+    def _run(self):
         for line in self._stream or ():
             if match := _LINE.match(line):
                 self.lags.append(time.time() - float(match[2]))
@@ -104,7 +100,7 @@ class _Bench:
         self._stack = name
         self._commands = running.Commands(lab.cloud)
 
-    def _given(self, count: int) -> list[dict[str, Any]]:
+    def _given(self, count):
         """Wait until all servers were given the action."""
         ids = engine_state.until(
             lambda: (
@@ -117,13 +113,13 @@ class _Bench:
         )
         return list(self._state.configs(ids).values())
 
-    def _start(self, count: int) -> list[str]:
+    def _start(self, count):
         words = ['start', _ACTION, '--stack', self._stack, '--yes']
         for n in range(count):
             words += ['--resource', f'deployment{n}']
         return words
 
-    def follow(self, load: Load) -> dict[str, str]:
+    def follow(self, load):
         """Let servers print, and follow all of it."""
         words = *self._start(load.servers), '--follow'
         with (
@@ -167,7 +163,7 @@ class _Bench:
             'Swift, cores': f'{cpu / seconds:.2f}',
         }
 
-    def stop(self, count: int) -> dict[str, str]:
+    def stop(self, count):
         """Let servers run a script that hangs, and cancel it."""
         started = running.client(self._lab.cloud).start(
             _ACTION,
@@ -195,7 +191,7 @@ class _Bench:
         }
 
 
-def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
+def measure(lab, say):
     """Measure all loads; return a table of them."""
     lab.start(labs.SIDES['ours'])
     most = max(load.servers for load in LOADS)
@@ -219,7 +215,7 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
     ]
 
 
-def _lags(lags: list[float]) -> dict[str, str]:
+def _lags(lags):
     lags = sorted(lags)
     return {
         'behind, median, s': f'{lags[len(lags) // 2]:.1f}',

@@ -34,7 +34,7 @@ class Servers:
     :param folder: of their disks.
     """
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder):
         self._folder = folder
         self._hook = folder / 'hook-script.py'
         text = _HOOK.read_text()
@@ -42,7 +42,7 @@ class Servers:
         _, _, rest = text.partition('\n')
         self._hook.write_text(f'#!{sys.executable}\n{rest}')
         self._hook.chmod(0o700)
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes = []
 
     @contextlib.contextmanager
     def running(self, configs, script):
@@ -57,11 +57,11 @@ class Servers:
                 process.wait()
             self._processes = []
 
-    def begun(self) -> int:
+    def begun(self):
         """Return how many scripts have started."""
         return len(list(self._folder.glob('*/begun')))
 
-    def ends(self, limit: float) -> list[float]:
+    def ends(self, limit):
         """Wait until all have ended; return when each did, as a time."""
         left = {one.pid: one for one in self._processes}
         found = []
@@ -78,7 +78,7 @@ class Servers:
             )
         return found
 
-    def _kill(self) -> None:
+    def _kill(self):
         """Kill all that runs of them, by the disk that it knows."""
         mark = f'BENCH_BEGUN={self._folder}/'.encode()
         for path in pathlib.Path('/proc').glob('[0-9]*/environ'):

@@ -4,7 +4,6 @@
 Run as a program it is such servers: each a real watcher, in a thread.
 """
 
-from collections.abc import Callable
 import hashlib
 import hmac
 import json
@@ -20,7 +19,6 @@ from urllib import parse
 
 from tests.bench import lab as labs
 from tests.bench import live_servers
-from tests.bench import tables
 from tests.functional import base
 
 _COUNTS = (10, 100)
@@ -29,7 +27,7 @@ _PROCESSES = 2
 _CONTAINER, _OBJECT = 'bench-quick', 'metadata'
 
 
-def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
+def measure(lab, say):
     """Let servers ask for some time; return a table of what that takes."""
     lab.start(labs.SIDES['ours'])
     url = _url(lab)
@@ -51,7 +49,7 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
     return table
 
 
-def _row(lab: labs.Lab, file: pathlib.Path, count: int) -> list[str]:
+def _row(lab, file, count):
     env = {
         **os.environ,
         'HEAT_CONFIG_QUICK': 'always',
@@ -93,7 +91,7 @@ def _row(lab: labs.Lab, file: pathlib.Path, count: int) -> list[str]:
     ]
 
 
-def _url(lab: labs.Lab) -> str:
+def _url(lab):
     """Return a URL for GETs, as Heat makes one for a server's metadata."""
     session = lab.cloud.session()
     key = secrets.token_hex()
@@ -111,15 +109,15 @@ def _url(lab: labs.Lab) -> str:
     )
 
 
-def _watch(count: int) -> list[float]:
+def _watch(count):
     """Be quick servers until standard input says so; how long answers took."""
     sys.path.insert(0, str(live_servers.AGENT))
     from heat_config_supervisor import watch
 
-    answers: list[float] = []
+    answers = []
 
     class Watcher(watch.Watcher):
-        def _ask(self, url: str) -> None:
+        def _ask(self, url):
             begun = time.monotonic()
             super()._ask(url)
             answers.append(time.monotonic() - begun)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that was measured, as JSON and as the documentation includes it."""
 
-import dataclasses
+import csv
+import datetime
 from importlib import metadata
 import json
 import os
@@ -9,13 +10,8 @@ import pathlib
 import platform
 import re
 import subprocess
-from typing import Any
 
-from tests.bench import counting
 from tests.bench import figures
-from tests.bench import rounds
-from tests.bench import stacks
-from tests.bench import tables
 from tests.functional import base
 
 _DISTRIBUTIONS = (
@@ -26,8 +22,28 @@ _DISTRIBUTIONS = (
     'SQLAlchemy',
 )
 
+#: The measurements that are tables.
+_MEASURED = ('completing', 'live', 'quick', 'runs', 'scheduling')
 
-def machine() -> dict[str, object]:
+
+def new(options):
+    """Return the record of a run of the bench, which begins now.
+
+    What it measures is added to it, each by its name.
+    """
+    return {
+        'machine': _machine(),
+        'options': {
+            name: value if isinstance(value, list | int) else str(value)
+            for name, value in vars(options).items()
+        },
+        'made_at': datetime.datetime.now(datetime.UTC).isoformat(),
+        'measured': [],
+        'cycling': [],
+    }
+
+
+def _machine():
     """Return what one must know to compare figures with others."""
     return {
         'processor': _field('/proc/cpuinfo', 'model name'),
@@ -43,7 +59,7 @@ def machine() -> dict[str, object]:
     }
 
 
-def _sentence(found: dict[str, object]) -> str:
+def _sentence(found):
     versions = ', '.join(
         f'{name} {version}' for name, version in found['versions'].items()
     )
@@ -56,13 +72,13 @@ def _sentence(found: dict[str, object]) -> str:
     )
 
 
-def _field(file: str, name: str) -> str:
+def _field(file, name):
     text = pathlib.Path(file).read_text()
     found = re.search(rf'^{name}\s*: *(.*)$', text, re.M)
     return found[1] if found else '0'
 
 
-def _commit() -> str:
+def _commit():
     described = subprocess.run(
         ['git', 'describe', '--always', '--dirty'],
         cwd=base.ROOT,
@@ -72,58 +88,9 @@ def _commit() -> str:
     return described.stdout.strip() or 'of no commit'
 
 
-@dataclasses.dataclass(kw_only=True)
-class Record:
-    """One run of the bench.
-
-    :ivar machine: see `machine`.
-    :ivar options: what the run was asked for.
-    :ivar made_at: when it began, in UTC.
-    :ivar seconds: how long it took.
-    """
-
-    machine: dict[str, Any]
-    options: dict[str, Any]
-    made_at: str
-    seconds: float = 0.0
-    measured: list[rounds.Round] = dataclasses.field(default_factory=list)
-    cycling: list[rounds.Cycled] = dataclasses.field(default_factory=list)
-    completing: tables.Table | None = None
-    live: tables.Table | None = None
-    quick: tables.Table | None = None
-    runs: tables.Table | None = None
-    scheduling: tables.Table | None = None
-    answering: tables.Table | None = None
-
-    def write(self, file: pathlib.Path) -> None:
-        text = json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
-        file.write_text(text + '\n', encoding='utf-8')
-
-
-def read(file: pathlib.Path) -> Record:
-    content = json.loads(file.read_text(encoding='utf-8'))
-    content['measured'] = [_round(one) for one in content['measured']]
-    content['cycling'] = [rounds.Cycled(**one) for one in content['cycling']]
-    return Record(**content)
-
-
-def _round(content: dict[str, Any]) -> rounds.Round:
-    content['counts'] = {
-        phase: counting.Counts(**counts)
-        for phase, counts in content['counts'].items()
-    }
-    for key in ('signals', 'update_signals'):
-        if content[key] is not None:
-            content[key] = stacks.Signalled(**content[key])
-    return rounds.Round(**content)
-
-
-#: The table of each file.
-_TABLES = {
-    'waiting': figures.WAITING,
-    'times': figures.TIMES,
-    'costs': figures.COSTS,
-}
+def write(record, file):
+    text = json.dumps(record, indent=1, sort_keys=True)
+    file.write_text(text + '\n', encoding='utf-8')
 
 
 def render(record, folder, say):
@@ -131,40 +98,35 @@ def render(record, folder, say):
 
     What was not measured keeps its files.
     """
-    if record.options.get('store') == 'rgw':
-        _write_rgw(record, folder, say)
-        return
+    found = record['measured']
+    machine, prefix = _sentence(record['machine']), ''
+    troubles = figures.troubles(found)
     made = {}
-    if found := record.measured:
-        _write_lines(folder / 'machine.rst', [_sentence(record.machine)])
-        troubles = tables.troubles(found) or ['Nothing.']
-        _write_lines(folder / 'troubles.rst', [f'- {one}' for one in troubles])
-        made['goals'] = tables.goals(found, record.cycling)
-        for name, shown in _TABLES.items():
-            made[name] = tables.by_scenario(found, shown)
-    for name in ('completing', 'live', 'quick', 'runs', 'scheduling'):
-        if table := getattr(record, name):
-            made[name] = table
+    if record['options'].get('store') == 'rgw':
+        # Ceph's gateway: our figures of the goals, as Heat has none.
+        rows = figures.goals(found)
+        made['rgw'] = [row[:3] for row in rows if row[2]]
+        prefix = 'rgw-'
+    else:
+        if found:
+            lines = [f'- {each}' for each in troubles or ['Nothing.']]
+            _write_lines(folder / 'troubles.rst', lines)
+            made['goals'] = figures.goals(found, record['cycling'])
+            for name, shown in figures.TABLES.items():
+                made[name] = figures.by_scenario(found, shown)
+        for name in _MEASURED:
+            if table := record.get(name):
+                made[name] = table
+    if found:
+        _write_lines(folder / f'{prefix}machine.rst', [machine])
+    say(machine)
     for name, table in made.items():
-        tables.write(table, folder / f'{name}.csv')
-    say(_sentence(record.machine))
-    say("The goals: at most so much, or such a part of Heat's own:")
-    for table in made.values():
-        say(tables.text(table))
-    for one in tables.troubles(record.measured):
-        say(one)
-    say(f'Written to {folder}')
+        with (folder / f'{name}.csv').open('w', newline='') as stream:
+            csv.writer(stream, lineterminator='\n').writerows(table)
+        say(figures.text(table))
+    for each in (*troubles, f'Written to {folder}'):
+        say(each)
 
 
-def _write_rgw(record, folder, say):
-    """Write what Ceph's gateway makes of our figures: its table alone."""
-    said = _sentence(record.machine)
-    table = tables.ours(record.measured)
-    tables.write(table, folder / 'rgw.csv')
-    _write_lines(folder / 'rgw-machine.rst', [said])
-    for text in (said, tables.text(table), *tables.troubles(record.measured)):
-        say(text)
-
-
-def _write_lines(file: pathlib.Path, lines: list[str]) -> None:
+def _write_lines(file, lines):
     file.write_text(''.join(f'{line}\n' for line in lines), encoding='utf-8')

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs cost: their starts, their waits, and the death of their leader."""
 
-from collections.abc import Callable, Iterator
 import contextlib
 import itertools
-import sqlite3
 import subprocess
 import time
 
 from tests.bench import counting
 from tests.bench import engine_state
+from tests.bench import figures
 from tests.bench import lab as labs
 from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
-from tests.bench import tables
 from tests.functional import running
 
 #: Targets at once in many stacks, and those stacks; targets at once in one;
@@ -31,25 +29,18 @@ _WRITES = ('INSERT', 'UPDATE', 'DELETE')
 
 
 class _Bench:
-    def __init__(
-        self,
-        lab: labs.Lab,
-        state: engine_state.EngineState,
-        say: Callable[[str], None],
-    ) -> None:
+    def __init__(self, lab, state, say):
         self._lab, self._state, self._say = lab, state, say
         self.user = running.client(lab.cloud)
         self._meter = counting.Meter(lab.cloud)
-        self.rows: list[tuple[str, int, float, float | None]] = []
+        self.rows = []
 
-    def add(
-        self, what: str, count: int, value: float, most: float | None = None
-    ) -> None:
+    def add(self, what, count, value, most=None):
         """Note what was measured, and what it may be at most."""
         self._say(f'{what}, {count}: {value:.1f}')
         self.rows.append((what, count, value, most))
 
-    def command(self, *words: str) -> None:
+    def command(self, *words):
         """Start runs by a command."""
         subprocess.run(
             ['openstack', *words],
@@ -61,7 +52,7 @@ class _Bench:
         )
 
     @contextlib.contextmanager
-    def group(self, targets: int, count: int) -> Iterator[list[str]]:
+    def group(self, targets, count):
         """Create stacks with some targets in all; yield their names."""
         servers = self._lab.servers
         each = targets // count
@@ -80,7 +71,7 @@ class _Bench:
         yield found.names
         found.delete()
 
-    def start(self, targets: int) -> tuple[float, counting.Counts]:
+    def start(self, targets):
         """Start a run by tag; return the seconds until all servers have it."""
         before = self._meter.mark()
         begun = time.time()
@@ -94,7 +85,7 @@ class _Bench:
         seconds = time.time() - begun
         return seconds, self._meter.between(before, self._meter.mark())
 
-    def _given(self, targets: int) -> None:
+    def _given(self, targets):
         """Wait until servers see their runs; the rows are cheaper to read."""
         engine_state.until(
             lambda: (
@@ -105,10 +96,10 @@ class _Bench:
             'all servers to have the run',
         )
 
-    def end(self) -> float:
+    def end(self):
         return stacks.end_runs(self._state, _ACTION)
 
-    def few(self) -> None:
+    def few(self):
         """Measure a start on one target, and on some by their tag."""
         with self.group(COUNT, 1) as (name,):
             before, begun = self._meter.mark(), time.time()
@@ -137,7 +128,7 @@ class _Bench:
             self.add('RPC messages until then', COUNT, messages, 20)
             self.end()
 
-    def waiting(self) -> None:
+    def waiting(self):
         """Measure what heat-engine writes for runs that wait."""
         with self.group(WAITING, 1) as names:
             idle = self._writes()
@@ -149,14 +140,14 @@ class _Bench:
             self.add('runs that wait: writes a minute', WAITING, more, 0)
             self.end()
 
-    def _writes(self) -> int:
+    def _writes(self):
         """Return how often heat-engine writes without a request."""
         before = self._meter.mark()
         time.sleep(_WATCHED)
         db = self._meter.between(before, self._meter.mark()).db
         return sum(db.get(verb, 0) for verb in _WRITES)
 
-    def past(self) -> None:
+    def past(self):
         """Measure a list of the newest runs, with few and with many."""
         few = self._listing()
         with contextlib.closing(self._lab.database()) as database, database:
@@ -164,7 +155,7 @@ class _Bench:
         what = 'a list, with that many runs: time over that before'
         self.add(what, PAST, self._listing() / few, 1.1)
 
-    def _listing(self) -> float:
+    def _listing(self):
         seconds = []
         for _ in range(5):
             begun = time.monotonic()
@@ -172,7 +163,7 @@ class _Bench:
             seconds.append(time.monotonic() - begun)
         return min(seconds)
 
-    def many(self) -> None:
+    def many(self):
         """Measure a run on many targets, whose leader dies."""
         with self.group(MANY, STACKS):
             memory = self._memory()
@@ -193,12 +184,12 @@ class _Bench:
             self.add(what, MANY, time.time() - begun, 45)
             self.add('until all results were read, s', MANY, self.end())
 
-    def _memory(self) -> float:
+    def _memory(self):
         """Return the MB that heat-engine holds."""
         return float(self._lab.cloud.usage('heat')['rss_bytes']) / 1e6
 
 
-def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
+def measure(lab, say):
     """Return a table: what was measured, and the goals."""
     lab.start(labs.SIDES['ours'])
     with lab.state() as state:
@@ -208,10 +199,10 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
         bench.waiting()
         bench.past()
         bench.many()
-    return tables.measured(bench.rows)
+    return figures.measured(bench.rows)
 
 
-def _copy_runs(database: sqlite3.Connection) -> None:
+def _copy_runs(database):
     """Let a project have many past runs: copies of one."""
     changed = {
         'id': "printf('%08x-0000-4000-8000-000000000000', :n)",

@@ -5,7 +5,6 @@ The servers are a stack of their own, made once, so that a round measures
 deployments and nothing else.
 """
 
-from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -40,15 +39,15 @@ class Scenario:
     transport: str = TRANSPORT
 
     @property
-    def name(self) -> str:
+    def name(self):
         return f'{self.kind} {self.count}'
 
     @property
-    def waiting(self) -> int:
+    def waiting(self):
         """How many resources wait at the same time."""
         return self.count if self.kind == FLAT else 1
 
-    def template(self, servers: Sequence[str]) -> Template:
+    def template(self, servers):
         """Return the template of the stack, for servers of these ids."""
         if self.kind == FLAT:
             return _flat(servers[: self.count])
@@ -58,7 +57,7 @@ class Scenario:
         return template
 
 
-def flat(count: int) -> Scenario:
+def flat(count):
     return Scenario(kind=FLAT, count=count)
 
 
@@ -71,7 +70,7 @@ OTHERS = {
 }
 
 
-def servers(count: int, first: int = 0) -> Template:
+def servers(count, first=0):
     """Return a template of servers that read their metadata at a URL.
 
     :param first: the number of the first one's object.
@@ -116,7 +115,7 @@ def components(servers, action, *, group=False):
     return template
 
 
-def _flat(servers: Sequence[str]) -> Template:
+def _flat(servers):
     deployments = {
         f'deployment{number}': {
             'type': 'OS::Heat::SoftwareDeployment',
@@ -127,7 +126,7 @@ def _flat(servers: Sequence[str]) -> Template:
     return _template(deployments)
 
 
-def _group(servers: Sequence[str]) -> Template:
+def _group(servers):
     return _template(
         {
             'group': {
@@ -152,7 +151,7 @@ _PROPERTIES = {
 }
 
 
-def _template(deployments: Template) -> Template:
+def _template(deployments):
     return {
         'heat_template_version': '2021-04-16',
         'parameters': {'turn': {'type': 'string', 'default': 'first'}},

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How soon heat-engine starts what schedules have due, and what they cost."""
 
-from collections.abc import Callable
 import datetime
 import math
 import time
 
 from tests.bench import engine_state
+from tests.bench import figures
 from tests.bench import lab as labs
 from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
-from tests.bench import tables
 from tests.functional import base
 
 #: Schedules that are due in the same second, in how many stacks, and those
@@ -26,7 +25,7 @@ _ACTION = 'BACKUP'
 _CREATION, _GAP, _LIMIT = 200, 60, 300
 
 
-def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
+def measure(lab, say):
     """Return a table: the seconds and the requests to the object store."""
     lab.start(labs.SIDES['ours'])
     with lab.state() as state:
@@ -40,7 +39,7 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
             stack.delete()
     each = requests / COUNT
     worst = sorted(single)[len(single) * 99 // 100 - 1]
-    return tables.measured(
+    return figures.measured(
         [
             ('due together: all started after, s', COUNT, seconds, 25),
             ('due together: store requests of each', COUNT, each, 2),
@@ -49,7 +48,7 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
     )
 
 
-def _schedule(at: int, target: str) -> scenarios.Template:
+def _schedule(at, target):
     """Return a schedule that is due at a time."""
     when = datetime.datetime.fromtimestamp(at, datetime.UTC)
     return {
@@ -69,7 +68,7 @@ class _Group:
     :ivar together: when all others are.
     """
 
-    def __init__(self, lab: labs.Lab, state: engine_state.EngineState) -> None:
+    def __init__(self, lab, state):
         self._lab, self._state = lab, state
         self.tick = int(time.time()) + _CREATION
         self.together = self.tick + SINGLE + _GAP
@@ -83,7 +82,7 @@ class _Group:
             'their stacks',
         )
 
-    def _stack(self, first: int) -> base.Stack:
+    def _stack(self, first):
         """Begin to create a stack of some deployments with schedules."""
         servers = self._lab.servers[first : first + COUNT // STACKS]
         template = scenarios.components(servers, _ACTION)
@@ -97,7 +96,7 @@ class _Group:
                 found[f'single{number}'] = _schedule(at, target)
         return base.Stack(self._lab.cloud.session(), template, timeout_mins=30)
 
-    def start_one_by_one(self) -> list[float]:
+    def start_one_by_one(self):
         """Return the seconds from each tick to its start."""
         seen = self._starts(SINGLE, self.tick)
         stacks.end_runs(self._state, _ACTION)
@@ -106,7 +105,7 @@ class _Group:
             for number, found in enumerate(seen)
         ]
 
-    def start_together(self) -> tuple[float, int]:
+    def start_together(self):
         """Return the seconds until all have started, and their requests.
 
         If they have not within minutes: infinity, and those of the others.
@@ -120,9 +119,9 @@ class _Group:
             sum(one['time'] < seen[-1] for one in requests),
         )
 
-    def _starts(self, count: int, tick: int) -> list[float]:
+    def _starts(self, count, tick):
         """Return when the servers were given something, in that order."""
-        seen: dict[str, float] = {}
+        seen = {}
         now = time.time()
         while len(seen) < count and now < tick + SINGLE + _LIMIT:
             now = time.time()

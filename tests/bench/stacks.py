@@ -3,7 +3,6 @@
 
 from concurrent import futures
 import contextlib
-import dataclasses
 import itertools
 import json
 import time
@@ -32,30 +31,13 @@ BODY = json.dumps(
 _numbers = itertools.count(1)
 
 
-@dataclasses.dataclass(kw_only=True)
-class Signalled:
-    """How an action went from the moment when all were signalled.
-
-    :ivar latencies: seconds from the PUT to a complete resource, sorted.
-    :ivar seconds: until the stacks were complete, from the first PUT; None
-        if they were not two minutes after the last of their deployments.
-    :ivar last: seconds from the last PUT to the last complete resource.
-    :ivar early: deployments that were complete before they were signalled.
-    """
-
-    latencies: list[float]
-    seconds: float | None
-    early: int
-    last: float | None = None
-
-
-def answer_runs(state: engine_state.EngineState, action: str) -> None:
+def answer_runs(state, action):
     """Answer for all servers that have a run of an action."""
     for url in state.signal_urls(state.triggered(action)).values():
         base.put(url, BODY)
 
 
-def end_runs(state: engine_state.EngineState, action: str) -> float:
+def end_runs(state, action):
     """Answer for all servers; return the seconds until no run is left."""
     answer_runs(state, action)
     begun = time.time()
@@ -77,17 +59,17 @@ class Stacks:
         self._templates = templates
         self._count = count
         self._limit = 60 + 2 * count
-        self._stacks: list[base.Stack] = []
+        self._stacks = []
 
     @property
-    def names(self) -> list[str]:
+    def names(self):
         return [stack.name for stack in self._stacks]
 
     @property
-    def _ids(self) -> list[str]:
+    def _ids(self):
         return [stack.id for stack in self._stacks]
 
-    def create(self, tags: str = '') -> None:
+    def create(self, tags=''):
         """Create them; wait until all deployments wait for their servers."""
         for template in self._templates:
             stack = base.Stack(
@@ -100,13 +82,13 @@ class Stacks:
             self._stacks.append(stack)
         self._all_wait('CREATE')
 
-    def update(self) -> None:
+    def update(self):
         """Update them, with other inputs; wait as `create` does."""
         for stack, template in zip(self._stacks, self._templates, strict=True):
             stack.update(template, timeout_mins=60, turn='second')
         self._all_wait('UPDATE')
 
-    def until_told(self, action: str, since: float) -> None:
+    def until_told(self, action, since):
         """Wait until the servers can read what they must run.
 
         The object that is a server's metadata is PUT after the rows are
@@ -117,7 +99,7 @@ class Stacks:
         count, written = self._state.deliveries(self.waiting(action))
         path = f'.*/{scenarios.CONTAINER}/[0-9]+'
 
-        def told() -> bool:
+        def told():
             puts = [
                 one
                 for one in self._lab.cloud.swift_requests(since, 'PUT', path)
@@ -132,7 +114,7 @@ class Stacks:
             told, self._limit, f'metadata of {count} servers ({action})'
         )
 
-    def delete(self) -> None:
+    def delete(self):
         """Delete them, and wait until they are gone."""
         for stack in self._stacks:
             stack.delete()
@@ -142,7 +124,7 @@ class Stacks:
             'deletion',
         )
 
-    def waiting(self, action: str) -> list[str]:
+    def waiting(self, action):
         """Return the ids of the deployments that wait for an action."""
         return [
             one.id
@@ -150,14 +132,21 @@ class Stacks:
             if one.waits(action)
         ]
 
-    def signal(self, action: str) -> Signalled:
-        """Answer in the servers' place; wait until the stacks are complete."""
+    def signal(self, action):
+        """Answer in the servers' place; wait until the stacks are complete.
+
+        Return the ``latencies``, seconds from a PUT to a complete resource,
+        sorted; the ``seconds`` from the first PUT until the stacks were
+        complete, None if they were not two minutes after the last of their
+        deployments; those of the ``last`` PUT and resource; and how many were
+        complete ``early``, before they were signalled.
+        """
         waiting = self.waiting(action)
         urls = self._state.signal_urls(waiting)
-        sent: dict[str, float] = {}
-        done: dict[str, float] = {}
+        sent = {}
+        done = {}
 
-        def put(deployment: str) -> int:
+        def put(deployment):
             sent[deployment] = time.time()
             # That of heat-api-cfn, or a TempURL.
             is_signed = 'Signature=' in urls[deployment]
@@ -165,7 +154,7 @@ class Stacks:
                 urls[deployment], BODY
             )
 
-        def all_done() -> bool:
+        def all_done():
             for one in self._state.deployments(self._ids):
                 if one.is_done(action):
                     done.setdefault(one.id, time.time())
@@ -182,7 +171,7 @@ class Stacks:
         if refused := sum(one.result() >= 400 for one in statuses):
             raise engine_state.TooLongError(f'{refused} PUTs were refused')
         engine_state.until(all_done, self._limit, action)
-        seconds: float | None = None
+        seconds = None
         with contextlib.suppress(engine_state.TooLongError):
             engine_state.until(
                 lambda: (
@@ -192,19 +181,19 @@ class Stacks:
                 action,
             )
             seconds = time.time() - begun
-        return Signalled(
-            latencies=sorted(
+        return {
+            'latencies': sorted(
                 round(done[one] - sent[one], 3) for one in waiting
             ),
-            seconds=seconds,
-            early=self._count - len(waiting),
-            last=max(done.values()) - max(sent.values()) if sent else None,
-        )
+            'seconds': seconds,
+            'early': self._count - len(waiting),
+            'last': max(done.values()) - max(sent.values()) if sent else None,
+        }
 
-    def _all_wait(self, action: str) -> None:
+    def _all_wait(self, action):
         """Wait until each deployment waits, or does so no more."""
 
-        def handed_over() -> bool:
+        def handed_over():
             found = self._state.deployments(self._ids)
             return self._count == sum(
                 one.waits(action) or one.is_done(action) for one in found

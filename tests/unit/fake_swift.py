@@ -9,14 +9,9 @@ under test gets a transport, or a store, of one project::
 
 `put_signed` plays a server: it takes a TempURL, and verifies it on its own, by
 what Swift's documentation says of signatures. What differs between clouds are
-arguments of `Cluster`; `ceph` gives one that behaves as Ceph's gateway. What
-goes wrong for a while is asked for with `fail` and `cut`; ``denied`` and
-``locked_out`` hold the projects that Swift and Keystone refuse; ``before`` is
-called with each request before it is served, for a test that lets somebody
-else be faster.
-
-All that was asked for is in ``seen``, and, for people, in `asked`. Nothing is
-answered that the code has no reason to ask: an `AssertionError` says so.
+arguments of `Cluster`; `ceph` gives one that behaves as Ceph's gateway.
+Nothing is answered that the code has no reason to ask: an `AssertionError`
+says so.
 """
 
 import base64
@@ -35,6 +30,7 @@ from urllib import parse
 import requests
 
 from heat_plugins import errors
+from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 
@@ -44,7 +40,6 @@ CEPH_ACCOUNT = f'{CEPH}/AUTH_%(project_id)s'
 
 _LENGTHS = {40: 'sha1', 64: 'sha256', 128: 'sha512'}
 _DIGESTS = tuple(_LENGTHS.values())
-_KEYS = ('temp-url-key', 'temp-url-key-2')
 
 _VERBS = {
     'account': {'HEAD', 'POST', 'GET'},
@@ -69,11 +64,7 @@ _HEADERS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A request that came.
-
-    :ivar project_id: of the token; None if there was none.
-    :ivar where: the path below the account.
-    """
+    """A request that came; `project_id` is that of its token."""
 
     method: str
     where: str
@@ -87,9 +78,7 @@ class Container:
     owner: str
     meta: dict[str, str] = dataclasses.field(default_factory=dict)
     objects: dict[str, bytes] = dataclasses.field(default_factory=dict)
-    #: When they were last written.
     times: dict[str, float] = dataclasses.field(default_factory=dict)
-    #: The seconds after which they are to be deleted, as it was asked for.
     lifetimes: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def has(self, name, now):
@@ -106,18 +95,13 @@ class Cluster:
 
     :param endpoint: the URL in the catalogue, with ``%(project_id)s`` where
         it has an account.
-    :param ceph: whether it behaves as Ceph's gateway.
-    :param implicit_tenants: its ``rgw keystone implicit tenants``: each
-        project has containers of its own, and TempURLs work only where the
-        account is part of the endpoint.
-    :param digests: what signatures may be made with.
+    :param implicit_tenants: as of Ceph's gateway: each project has containers
+        of its own, and TempURLs work only where the account is part of the
+        endpoint.
     :param named_digests: what ``/info`` says of them; None: nothing.
-    :param methods: what TempURLs may be signed for.
-    :param tempurl: whether there are TempURLs.
     :param info: whether there is ``/info``; a map replaces what it says.
     :param container_keys: whether those are honoured; else they are only
         stored, and shown.
-    :param account_keys: whether those are honoured.
     :param listing_limit: the most entries of a page. Who asks for more is
         refused by Swift, and gets that many from Ceph.
     :param bulk_delete: how many objects a request may delete; 0: none.
@@ -140,6 +124,8 @@ class Cluster:
     clock: abc.Callable[[], float] = time.time
 
     def __post_init__(self):
+        # The last one's abilities are not those of this.
+        keys.KeyKeeper.abilities.clear()
         #: Whether the holder of a URL may copy; a proxy can prevent that.
         self.copies = self.ceph
         #: Projects without an operator role, and those without a token.
@@ -148,8 +134,8 @@ class Cluster:
         self.lagging = set()
         #: Names of objects that a bulk delete leaves.
         self.stubborn = set()
-        #: The time by which objects are old, and whether it is told.
-        self.now, self.has_clock = time.time, True
+        #: The time by which objects are old.
+        self.now = time.time
         #: Called with each `wire.Request`, without the lock.
         self.before = lambda request: None
         self.seen, self.accounts, self.containers = [], {}, {}
@@ -159,18 +145,15 @@ class Cluster:
     # What tests ask for
 
     def transport(self, project_id='project-1'):
-        """Return the way that a user of a project has to this cluster."""
         return Transport(self, project_id)
 
     def store(self, project_id='project-1'):
-        """Return a store over a transport of its own."""
         return stores.ObjectStore(self.transport(project_id))
 
     def storage_url(self, project_id='project-1'):
         return self.endpoint % {'project_id': project_id}
 
     def container(self, name, project_id='project-1'):
-        """Return a container as it is, or None."""
         return self.containers.get(self._place(project_id, name))
 
     def account(self, project_id='project-1'):
@@ -181,32 +164,26 @@ class Cluster:
         """Answer the next requests (of a method, or any) with a status."""
         self._faults.append([times, status, method])
 
-    def cut(self, times=1, method=None):
-        """Break the connection in the next requests."""
-        self.fail(times, None, method)
-
     def heal(self):
-        """Take back what `fail` and `cut` have asked for."""
+        """Take back what `fail` has asked for."""
         self._faults.clear()
 
-    def asked(self, project_id=None):
+    def asked(self):
         """Return what was asked for so far, as ``METHOD where`` strings."""
-        return [
-            f'{each.method} {each.where}'
-            for each in self.seen
-            if project_id is None or each.project_id == project_id
-        ]
+        return [f'{each.method} {each.where}' for each in self.seen]
 
     def get_signed(self, url):
         """GET a TempURL as a server does; return status and content."""
-        request = wire.Request(method='GET', url=url, authenticated=False)
-        response = self.serve(None, request)
+        response = self._signed_request('GET', url)
         return response.status, response.body
 
     def put_signed(self, url, body=b'{}'):
         """PUT to a TempURL as a server does; return the HTTP status."""
-        request = wire.Request(method='PUT', url=url, authenticated=False)
-        return self.serve(None, request, body).status
+        return self._signed_request('PUT', url, body).status
+
+    def _signed_request(self, method, url, body=b''):
+        request = wire.Request(method=method, url=url, authenticated=False)
+        return self.serve(None, request, body)
 
     # The service
 
@@ -229,11 +206,7 @@ class Cluster:
             response = self._fault(request)
             if response is None:
                 answer = self._answer(project_id, request, where, query, body)
-                date = {'date': _http_date(self.now())}
-                headers = {
-                    **(date if self.has_clock else {}),
-                    **answer.headers,
-                }
+                headers = {'date': _http_date(self.now()), **answer.headers}
                 response = dataclasses.replace(answer, headers=headers)
         return response
 
@@ -242,13 +215,10 @@ class Cluster:
             times, status, method = fault
             if times and method in (None, request.method):
                 fault[0] -= 1
-                if status is None:
-                    raise errors.Unavailable('The connection was cut')
                 return wire.Response(status=status)
         return None
 
     def _split(self, request, project_id):
-        """Return the path below the account, unquoted, and the query."""
         url, pairs = _parts(request.url)
         query = dict(pairs)
         assert len(query) == len(pairs), 'a parameter comes twice'
@@ -331,7 +301,6 @@ class Cluster:
         return _status(204, headers=headers)
 
     def _containers_of(self, project_id, query):
-        """List the containers that a project owns; nobody else's."""
         assert query.get('format') == 'json', 'a listing that is not JSON'
         names = sorted(
             place if self._shared else place[1]
@@ -514,10 +483,10 @@ class Cluster:
             metas.append(('account', self.accounts.get(owner, {})))
         if self.container_keys and there is not None:
             metas.append(('container', there.meta))
-        keys = [
-            meta.get(f'x-{kind}-meta-{key}')
+        signing = [
+            meta.get(f'x-{kind}-meta-temp-url-key{number}')
             for kind, meta in metas
-            for key in _KEYS
+            for number in ('', '-2')
         ]
         digest, signature = _signature(query['temp_url_sig'])
         if digest not in self.digests:
@@ -539,14 +508,13 @@ class Cluster:
         texts = ['\n'.join((m, expires, p)) for m in methods for p in paths]
         return any(
             hmac.digest(key.encode(), text.encode(), digest) == signature
-            for key in filter(None, keys)
+            for key in filter(None, signing)
             for text in texts
         )
 
 
 @functools.lru_cache(1000)
 def _parts(url):
-    """Return a URL without its query, and the names and values of that."""
     parts = parse.urlsplit(url)
     pairs = (
         parse.parse_qsl(
@@ -580,8 +548,6 @@ def _signature(text):
 
 
 class Transport:
-    """A project's way to a cluster; see `wire.Transport`."""
-
     def __init__(self, cluster, project_id):
         self._cluster = cluster
         self._project_id = project_id

@@ -1,43 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heat's engine in one process, for tests of resource classes.
 
-What is real: the template parser, stacks and resources, the database
-(SQLite in memory), and behind the RPC client the engine's own code for
-software configs and deployments, so that rows, metadata of servers and
-signals behave as on a cloud. What is not: RPC is a direct call, Keystone is
-the stand-in that Heat ships, nothing sleeps, and no other service is there.
-Heat's own test base is not used: it needs libraries that Heat does not
-require, and changes from release to release. Runs with Heat 24 to 27.
+Real are the template parser, stacks and resources, the database (SQLite in
+memory), and behind the RPC client the engine's own code for software configs
+and deployments. RPC is a direct call, Keystone is the stand-in that Heat
+ships, nothing sleeps, and no other service is there. Heat's own test base
+needs libraries that Heat does not require, and changes between releases.
 
-Use it as a test's base, and name the classes that the templates get::
+Where a resource waits for something from outside, say what happens instead of
+every sleep, or take the task and step it by hand::
 
-    class SomethingTest(heat_fixture.HeatTestCase):
-        TYPES = {'OS::Heat::SoftwareConfig': software_config.SoftwareConfig}
-
-        def test_it(self):
-            stack = self.heat.create(TEMPLATE)
-            self.assertEqual('x', stack['resource'].FnGetAtt('attribute'))
-
-``self.heat`` (:class:`Heat`) makes stacks: :meth:`~Heat.stack` only stores
-one, :meth:`~Heat.create` creates it, :meth:`~Heat.update`,
-:meth:`~Heat.run` and :meth:`~Heat.delete` go on from there, each until it is
-done; :meth:`~Heat.load` reads it back as another engine would. Where a
-resource waits for something from outside there are two ways. Say what
-happens meanwhile, which is called instead of every sleep::
-
-    self.heat.meanwhile = lambda: self.heat.signal(stack['deployment'])
+    self.heat.meanwhile = lambda: signal(stack['deployment'])
     self.heat.run(stack, 'CREATE')
-
-or take the task and step it by hand::
 
     task = self.heat.begin(stack, 'CREATE')
     self.assertFalse(task.step())  # still waiting
-    self.heat.signal(stack['deployment'], deploy_status_code=0)
-    self.assertTrue(task.step())
-
-``self.heat.rpc`` (:class:`Rpc`) is strict: it answers for software configs
-and deployments and refuses any other call unless a test stubs it. Its
-``calls`` tell what was asked, so a test can hold that waiting asks nothing.
 """
 
 import collections
@@ -95,24 +72,16 @@ cfg.CONF.import_opt(
 # on a busy machine, a third of the tests' time.
 db_api.context_manager.configure(thread_checkin=False)
 
+
 Call = collections.namedtuple('Call', 'method arguments')
-
-
-class UnexpectedCall(AssertionError):
-    """A test made an RPC call that it did not announce."""
-
-
-class StillWaiting(AssertionError):
-    """A stack waits for something that nobody in the test is going to do."""
 
 
 class Rpc(rpc_client.EngineClient):
     """Heat's RPC client, with the engine at the other end of a function call.
 
-    :ivar calls: every call so far, as (method, arguments).
-    :ivar stubs: by method, a function that answers instead of the engine;
-        it is given the context and the call's keyword arguments. It may
-        raise, for a test of what a failing engine does.
+    It refuses any call that is not for software configs and deployments.
+
+    :ivar calls: every call so far.
     """
 
     ANSWERED = frozenset(
@@ -123,7 +92,6 @@ class Rpc(rpc_client.EngineClient):
 
     def __init__(self):
         self.calls = []
-        self.stubs = {}
         # Its constructor starts threads; of what that sets up, calls for
         # configs and deployments use this one attribute.
         self.engine = object.__new__(service.EngineService)
@@ -137,38 +105,21 @@ class Rpc(rpc_client.EngineClient):
         # what cannot travel is found here.
         arguments = json.loads(json.dumps(arguments))
         self.calls.append(Call(method, arguments))
-        if method in self.stubs:
-            return self.stubs[method](ctxt, **arguments)
-        if method not in self.ANSWERED:
-            raise UnexpectedCall(f'{method}({arguments})')
+        assert method in self.ANSWERED, f'{method}({arguments})'
         try:
             answer = getattr(self.engine, method)(ctxt, **arguments)
         except dispatcher.ExpectedException as exc:
-            raise _remote(exc.exc_info[1]) from None
+            raise exc.exc_info[1] from None
         return json.loads(json.dumps(answer))
 
     def cast(self, ctxt, msg, version=None):
         self.call(ctxt, msg, version)
 
-    def methods(self):
-        """Return the names of the methods called so far."""
-        return [call.method for call in self.calls]
-
-
-def _remote(error):
-    """Return an exception as it arrives over RPC, with another class name."""
-    remote = copy.copy(error)
-    remote.__class__ = type(
-        f'{type(error).__name__}_Remote', (type(error),), {}
-    )
-    return remote
-
 
 class Auth(plugin.BaseAuthPlugin):
     """A Keystone login without a Keystone.
 
-    :ivar endpoints: URL by service type; a cloud has no other services.
-    :ivar tokens: how many times a token was asked for.
+    :ivar endpoints: URL by service type.
     """
 
     def __init__(self):
@@ -227,26 +178,17 @@ _database = functools.cache(Database)
 
 
 class Heat:
-    """An engine with a fresh database; see the module's description.
+    """An engine with a fresh database.
 
-    :ivar database: a :class:`Database`.
     :ivar rpc: what every resource's ``rpc_client()`` returns.
     :ivar auth: the login of every context, with the cloud's endpoints.
-    :ivar context: the request context of a user of the project PROJECT.
     :ivar meanwhile: called wherever Heat would sleep for a second.
     :ivar waited: for how many seconds Heat would have slept in the action at
         hand.
     """
 
-    #: So many seconds Heat may wait without getting on.
-    PATIENCE = 1000
-
     def __init__(self, types):
-        """Remember the classes to register.
-
-        :param types: resource class by type; they replace Heat's for as
-            long as this is started.
-        """
+        """Register resource classes by type while this is started."""
         self._types = types
         self._cleanup = contextlib.ExitStack()
 
@@ -291,8 +233,7 @@ class Heat:
     def _sleep(self, seconds):
         if seconds:
             self.waited += seconds
-            if self.waited > self.PATIENCE:
-                raise StillWaiting(f'after {self.PATIENCE} seconds')
+            assert self.waited <= 1000, 'nobody does what a stack waits for'
             self.meanwhile()
 
     def _configure(self, cleanup):
@@ -331,14 +272,10 @@ class Heat:
         for name, cls in self._types.items():
             resource._register_class(name, cls)
 
-    # Stacks ---------------------------------------------------------------
-
     def stack(self, template, name='stack', parameters=None, **options):
         """Return a stack, stored and not created.
 
         :param template: its text, or a map.
-        :param parameters: values for its parameters.
-        :param options: more arguments for heat.engine.stack.Stack.
         """
         stack = heat_stack.Stack(
             self.context,
@@ -349,42 +286,33 @@ class Heat:
         stack.store()
         return stack
 
-    def create(self, template, name='stack', parameters=None, **options):
-        """Validate and create a stack as the engine does, and return it.
-
-        :raises StackValidationFailed: if the stack is refused.
-        :raises AssertionError: if it ends otherwise than CREATE_COMPLETE.
-        """
-        stack = self.stack(template, name, parameters, **options)
+    def create(self, template, name='stack', **options):
+        """Validate and create a stack as the engine does, and return it."""
+        stack = self.stack(template, name, **options)
         stack.validate()
         self.run(stack, stack.CREATE)
         return stack
 
     def run(self, stack, action):
-        """Run a stack's CREATE, SUSPEND, RESUME or CHECK to its end.
-
-        :raises AssertionError: if it ends otherwise than COMPLETE.
-        """
+        """Run a stack's CREATE, SUSPEND, RESUME or CHECK to its end."""
         self.waited = 0
         getattr(stack, action.lower())()
         # What the engine does last; until then the row says IN_PROGRESS.
         stack.persist_state_and_release_lock(uuid.uuid4().hex)
         _expect(stack, action)
 
-    def update(self, stack, template, parameters=None):
-        """Update a stack to a template, as :meth:`create` creates one."""
+    def update(self, stack, template):
         self.waited = 0
-        stack.update(self._changed(stack, template, parameters))
+        stack.update(self._changed(stack, template))
         _expect(stack, stack.UPDATE)
 
-    def preview(self, stack, template, parameters=None):
+    def preview(self, stack, template):
         """Return the names of resources, by what an update does to them."""
         found = self.load(stack)
-        changed = self._changed(found, template, parameters)
+        changed = self._changed(found, template)
         return stack_update.StackUpdate(found, changed, None).preview()
 
     def delete(self, stack):
-        """Delete a stack."""
         self.waited = 0
         stack.delete()
         _expect(stack, stack.DELETE)
@@ -393,8 +321,6 @@ class Heat:
         """Return the stack anew from the database, with no memory.
 
         Hold on to it: a resource of it does not keep it alive.
-
-        :param context: of another user than the stack's owner.
         """
         return heat_stack.Stack.load(context or self.context, stack.id)
 
@@ -418,17 +344,17 @@ class Heat:
         stack._update_all_resource_data(for_resources=False, for_outputs=True)
         return {name: o.get_value() for name, o in stack.outputs.items()}
 
-    def _changed(self, stack, template, parameters):
+    def _changed(self, stack, template):
         changed = heat_stack.Stack(
             self.context,
             stack.name,
-            self._template(template, parameters),
+            self._template(template),
             **stack.get_kwargs_for_cloning(),
         )
         changed.validate()
         return changed
 
-    def _template(self, template, parameters):
+    def _template(self, template, parameters=None):
         if isinstance(template, str):
             template = template_format.parse(template)
         return heat_template.Template(
@@ -438,9 +364,7 @@ class Heat:
     def start(self, task, /, *args, **kwargs):
         """Start something that Heat runs as a task.
 
-        :param task: such as ``stack['name'].create``; what that resource
-            refers to must have been made by :meth:`create` or
-            :meth:`begin`.
+        :param task: such as ``stack['name'].create``.
         :returns: a scheduler.TaskRunner, started: ``step()`` goes on for a
             second and returns whether it has ended.
         """
@@ -448,32 +372,23 @@ class Heat:
         runner.start()
         return runner
 
-    def begin(self, stack, action, template=None, parameters=None):
+    def begin(self, stack, action, template=None):
         """Start to create, update, suspend, resume or check a stack.
 
-        :param template: what to update to.
-        :returns: as :meth:`start` does. A failure is in ``stack.status``.
+        A failure is in ``stack.status``.
         """
         if action == stack.UPDATE:
-            changed = self._changed(stack, template, parameters)
+            changed = self._changed(stack, template)
             return self.start(stack.update_task, changed)
         if action == stack.CREATE:
             stack.validate()
             stack._store_resources()
         return self.start(stack.stack_task, action=action)
 
-    # Servers --------------------------------------------------------------
-
     def deployments_of(self, server_id):
         """Return the configs that a server's agent would be given now."""
         return self.rpc.engine.metadata_software_deployments(
             self.context, server_id
-        )
-
-    def signal(self, deployment, **details):
-        """Hand a deployment's row a signal, as the REST API would."""
-        return self.rpc.engine.signal_software_deployment(
-            self.context, deployment.resource_id, details, None
         )
 
 

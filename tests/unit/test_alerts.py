@@ -17,6 +17,7 @@ from heat_plugins import metrics
 
 ROOT = pathlib.Path(__file__).parents[2] / 'contrib/metrics'
 RULES = ROOT / 'alerts.yml'
+DASHBOARD = (ROOT / 'dashboard.json').read_text()
 
 #: Values of labels that are Prometheus's own.
 OTHERS = {'le': {'3.0'}, 'job': {'heat-engine'}}
@@ -73,6 +74,8 @@ FAULTS = {
     'HeatPluginsNotificationsFail': {'notifications': '0+0x60 1+0x60'},
 }
 
+SILENT = 'HeatPluginsNoMetrics'
+
 
 @functools.cache
 def shown():
@@ -88,66 +91,31 @@ def shown():
     return [x.rsplit(' ', 1)[0] for x in lines if x and x[0] != '#']
 
 
-def series(fault):
+def series(name, values, host='a'):
+    """Return a series as Prometheus stores it: with the host's labels."""
+    stem, _, labels = name.rstrip('}').partition('{')
+    added = [labels] if labels else []
+    added += [f'instance="{host}"', 'job="heat-engine"']
+    return {'series': f'{stem}{{{",".join(added)}}}', 'values': values}
+
+
+def hour(fault):
     """Return what Prometheus has read in an hour."""
-    known = {**QUIET, **fault}
+    known = {'': '0+0x120', **QUIET, **fault}
     return [
-        {'series': labelled('up'), 'values': '1+0x120'},
-        *of_engine(known),
-    ]
-
-
-def of_engine(known):
-    return [
-        {
-            'series': labelled(name),
-            'values': next(
-                (
+        series('up', '1+0x120'),
+        *(
+            series(
+                name,
+                next(
                     known[pattern]
                     for pattern in reversed(known)
                     if re.search(pattern, name)
                 ),
-                '0+0x120',
-            ),
-        }
-        for name in shown()
+            )
+            for name in shown()
+        ),
     ]
-
-
-def labelled(name):
-    """Return the name of a series with the labels that Prometheus adds."""
-    stem, _, labels = name.rstrip('}').partition('{')
-    added = 'instance="a",job="heat-engine"'
-    return f'{stem}{{{labels},{added}}}' if labels else f'{stem}{{{added}}}'
-
-
-def fires(tmp_path, alert, input_series):
-    """Hold that one alert fires after 35 minutes, or (None) that none does."""
-    wanted = [{'labels': f'{{alertname="{alert}"}}', 'value': 1}]
-    expression = 'count by (alertname) (ALERTS{alertstate="firing"})'
-    file = tmp_path / 'test.yml'
-    file.write_text(
-        yaml.safe_dump(
-            {
-                'rule_files': [str(RULES)],
-                'evaluation_interval': '30s',
-                'tests': [
-                    {
-                        'interval': '30s',
-                        'input_series': input_series,
-                        'promql_expr_test': [
-                            {
-                                'expr': expression,
-                                'eval_time': '35m',
-                                'exp_samples': wanted if alert else [],
-                            }
-                        ],
-                    }
-                ],
-            }
-        )
-    )
-    promtool('test', 'rules', str(file))
 
 
 def promtool(*words):
@@ -157,80 +125,84 @@ def promtool(*words):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def rules():
-    (group,) = yaml.safe_load(RULES.read_text())['groups']
-    return group['rules']
+RULE = [
+    rule
+    for group in yaml.safe_load(RULES.read_text())['groups']
+    for rule in group['rules']
+]
+
+EXPRESSIONS = [rule['expr'] for rule in RULE] + [
+    target['expr']
+    for panel in json.loads(DASHBOARD)['panels']
+    for target in panel['targets']
+]
 
 
-def expressions():
-    """Return each expression of the rules and of the dashboard."""
-    yield from (rule['expr'] for rule in rules())
-    dashboard = json.loads((ROOT / 'dashboard.json').read_text())
-    for panel in dashboard['panels']:
-        yield from (target['expr'] for target in panel['targets'])
-
-
-def test_prometheus_reads_the_rules():
-    promtool('check', 'rules', str(RULES))
-
-
-def test_each_metric_of_an_expression_is_in_the_table():
+@pytest.mark.parametrize('expression', EXPRESSIONS)
+def test_what_an_expression_names_is_in_the_table(expression):
+    suffixes = {metrics.MetricKind.HISTOGRAM: ('_bucket', '_count', '_sum')}
     names = {
         f'{metric.name}{suffix}'
         for metric in metrics.TABLE
-        for suffix in (
-            ('_bucket', '_count', '_sum')
-            if metric.kind is metrics.MetricKind.HISTOGRAM
-            else ('',)
-        )
+        for suffix in suffixes.get(metric.kind, ('',))
     }
-    for expression in expressions():
-        used = set(re.findall(r'heat_plugins_\w+', expression))
-        assert used and used <= names, expression
+    used = set(re.findall(r'heat_plugins_\w+', expression))
+    assert used and used <= names
+    for label, text in re.findall(r'(\w+)=~?"([^"]+)"', expression):
+        values = {
+            value
+            for metric in metrics.TABLE
+            if metric.label == label
+            for value in metric.values
+        }
+        assert set(text.split('|')) <= (values or OTHERS[label])
 
 
-def test_each_value_of_a_label_in_an_expression_is_in_the_table():
-    for expression in expressions():
-        matched = re.findall(r'(\w+)=~?"([^"]+)"', expression)
-        for label, text in matched:
-            values = {
-                value
-                for metric in metrics.TABLE
-                if metric.label == label
-                for value in metric.values
-            } or OTHERS[label]
-            assert set(text.split('|')) <= values, expression
+def test_each_metric_is_on_the_dashboard_and_each_alert_has_its_fault():
+    assert [m.name for m in metrics.TABLE if m.name not in DASHBOARD] == []
+    assert {rule['alert'] for rule in RULE} == {*FAULTS, SILENT}
 
 
-def test_the_dashboard_shows_each_metric():
-    dashboard = (ROOT / 'dashboard.json').read_text()
-    for metric in metrics.TABLE:
-        assert metric.name in dashboard
-
-
-def test_each_alert_has_its_fault():
-    named = {rule['alert'] for rule in rules()}
-    assert named == {*FAULTS, 'HeatPluginsNoMetrics'}
-
-
-def test_a_quiet_hour_fires_none(tmp_path):
-    fires(tmp_path, None, series({}))
-
-
-@pytest.mark.parametrize('alert', FAULTS)
-def test_a_fault_fires_its_alert_and_no_other(tmp_path, alert):
-    fires(tmp_path, alert, series(FAULTS[alert]))
-
-
-def test_engines_that_are_gone_fire_one(tmp_path):
-    fires(tmp_path, 'HeatPluginsNoMetrics', [])
-
-
-@pytest.mark.parametrize('is_up', ['0', '1'])
-def test_a_host_that_shows_none_fires_one(tmp_path, is_up):
-    """Nothing answers there, or another service has the port."""
-    shown = {
-        'series': 'up{instance="b",job="heat-engine"}',
-        'values': f'{is_up}+0x120',
+@pytest.mark.parametrize(
+    ('alert', 'made'),
+    [
+        pytest.param(None, lambda: hour({}), id='none'),
+        *(
+            pytest.param(alert, lambda f=fault: hour(f), id=alert)
+            for alert, fault in FAULTS.items()
+        ),
+        pytest.param(SILENT, list, id='engines that are gone'),
+        # Nothing answers there, or another service has the port.
+        *(
+            pytest.param(
+                SILENT,
+                lambda up=up: [*hour({}), series('up', f'{up}+0x120', 'b')],
+                id=f'a host that shows none, up {up}',
+            )
+            for up in (0, 1)
+        ),
+    ],
+)
+def test_a_fault_fires_its_alert_and_no_other(tmp_path, alert, made):
+    """After 35 minutes."""
+    wanted = [{'labels': f'{{alertname="{alert}"}}', 'value': 1}]
+    expression = {
+        'expr': 'count by (alertname) (ALERTS{alertstate="firing"})',
+        'eval_time': '35m',
+        'exp_samples': wanted if alert else [],
     }
-    fires(tmp_path, 'HeatPluginsNoMetrics', [*series({}), shown])
+    test = {
+        'interval': '30s',
+        'input_series': made(),
+        'promql_expr_test': [expression],
+    }
+    content = {
+        'rule_files': [str(RULES)],
+        'evaluation_interval': '30s',
+        'tests': [test],
+    }
+    file = tmp_path / 'test.yml'
+    file.write_text(yaml.safe_dump(content))
+    if alert is None:
+        promtool('check', 'rules', str(RULES))
+    promtool('test', 'rules', str(file))

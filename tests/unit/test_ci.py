@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import sys
 
-import fixtures
-import testtools
+import pytest
 
 from tests import pythons
 from tests import rest
@@ -41,114 +40,99 @@ exec sh "$@"
 PROGRAMS = ('dirname', 'mktemp', 'nice', 'rm', 'sh', 'tee', 'touch')
 
 
-class RunTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        for name in (
-            *('.ci/run', 'tests/__init__.py'),
-            *('tests/rest.py', 'tests/pythons.py'),
-        ):
-            target = self.root / name
-            target.parent.mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, target)
-        self.program('bin/make', MAKE)
-        self.program('bin/python3', f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-        for version in pythons.SUPPORTED:
-            self.program(
-                f'bin/python{version}', PYTHON.replace('VERSION', version)
-            )
-        for name in PROGRAMS:
-            (self.root / 'bin' / name).symlink_to(shutil.which(name))
+@pytest.fixture
+def run(tmp_path):
+    """Return what runs it: its exit code and output.
 
-    def program(self, path, text):
-        file = self.root / path
+    It takes the exit code of an installation, and whether a test fails.
+    """
+
+    def program(path, text):
+        file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(0o755)
 
-    def run_ci(self, installed=0):
-        """Run it, if installations end so; its exit code and output."""
-        self.program(
-            'contrib/minicloud/minicloud', f'#!/bin/sh\nexit {installed}\n'
-        )
+    for name in (
+        *('.ci/run', 'tests/__init__.py'),
+        *('tests/rest.py', 'tests/pythons.py'),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    program('bin/python3', f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    for version in pythons.SUPPORTED:
+        program(f'bin/python{version}', PYTHON.replace('VERSION', version))
+    for name in PROGRAMS:
+        (tmp_path / 'bin' / name).symlink_to(shutil.which(name))
+
+    def ended(installed=0, *, fails=False):
+        made = MAKE if fails else MAKE.replace('1 failed, 20', '20')
+        program('bin/make', made)
+        command = f'#!/bin/sh\nexit {installed}\n'
+        program('contrib/minicloud/minicloud', command)
         done = subprocess.run(
-            [self.root / '.ci/run'],
-            env={
-                'PATH': str(self.root / 'bin'),
-                'PYENV_ROOT': str(self.root),
-            },
+            [tmp_path / '.ci/run'],
+            env={'PATH': f'{tmp_path}/bin', 'PYENV_ROOT': str(tmp_path)},
             capture_output=True,
             text=True,
         )
         return done.returncode, done.stdout
 
-    def passing(self):
-        """Let no test fail."""
-        self.program('bin/make', MAKE.replace('1 failed, 20', '20'))
-
-    def test_all_is_run_and_summed_up_in_the_last_line(self):
-        self.passing()
-        code, output = self.run_ci()
-        assert code == 0
-        assert re.findall(
-            r'make --no-print-directory (--keep-going test|[\w-]+)', output
-        ) == [
-            *('venv', '--keep-going test', 'test-rest', 'functional'),
-            *('test-heats', 'test-production', 'test-rgw', 'test-server'),
-            'test-browser',
-        ]
-        assert 'Not run' not in output
-        assert output.splitlines()[-2:] == [
-            '6 of the tests tried once more',
-            '140 passed, 0 failed',
-        ]
-
-    def test_a_failure_of_make_test_counts_and_the_rest_runs(self):
-        code, output = self.run_ci()
-        assert code == 1
-        assert 'make --no-print-directory test-server' in output
-        assert output.splitlines()[-1] == '140 passed, 1 failed'
-
-    def test_packages_that_cannot_be_had_are_no_failure(self):
-        self.passing()
-        code, output = self.run_ci(4)
-        assert code == 0
-        for target in (
-            'test-production',
-            'test-rgw',
-            'test-server',
-            'test-browser',
-        ):
-            assert (
-                f'Not run, as its packages are unavailable: "make {target}"'
-                in output
-            )
-            assert f'directory {target}' not in output
-        assert output.splitlines()[-1] == '60 passed, 0 failed'
-
-    def test_an_installation_that_fails_is_a_failure(self):
-        self.passing()
-        for installed in (1, 2, 127):
-            code, output = self.run_ci(installed)
-            assert (installed, code) == (installed, 1)
-            assert 'Not run, as its installation has failed' in output
-            assert 'directory test-production' not in output
+    return ended
 
 
-class SumTest(testtools.TestCase):
-    def test_closing_lines_alone_count(self):
-        log = (
-            'said: 3 passed in 1.50s\n'
-            '=========== 2 passed, 1 error in 3.10s ===========\n'
-            'FAILED tests/a.py - 4 failed, 9 passed\n'
-            '= 1 failed, 20 passed, 4 xpassed, 1 rerun in 61.0s (0:01:01) =\n'
-            '=========== no tests ran in 0.10s ===========\n'
-        )
-        assert rest.summary(log) == [
-            '1 of the tests tried once more',
-            '22 passed, 2 failed',
-        ]
+def test_all_is_run_and_summed_up_in_the_last_line(run):
+    code, output = run()
+    assert code == 0
+    assert re.findall(
+        r'make --no-print-directory (--keep-going test|[\w-]+)', output
+    ) == [
+        *('venv', '--keep-going test', 'test-rest', 'functional'),
+        *('test-heats', 'test-production', 'test-rgw', 'test-server'),
+        'test-browser',
+    ]
+    assert 'Not run' not in output
+    assert output.splitlines()[-2:] == [
+        '6 of the tests tried once more',
+        '140 passed, 0 failed',
+    ]
+    # A failure of "make test" counts, and the rest runs.
+    code, output = run(fails=True)
+    assert code == 1
+    assert 'make --no-print-directory test-server' in output
+    assert output.splitlines()[-1] == '140 passed, 1 failed'
+
+
+def test_packages_that_cannot_be_had_are_no_failure(run):
+    code, output = run(4)
+    assert code == 0
+    for name in ('production', 'rgw', 'server', 'browser'):
+        why = 'Not run, as its packages are unavailable: "make test-'
+        assert f'{why}{name}"' in output
+        assert f'directory test-{name}' not in output
+    assert output.splitlines()[-1] == '60 passed, 0 failed'
+
+
+def test_an_installation_that_fails_is_a_failure(run):
+    for installed in (1, 2, 127):
+        code, output = run(installed)
+        assert code == 1, installed
+        assert 'Not run, as its installation has failed' in output
+        assert 'directory test-production' not in output
+
+
+def test_closing_lines_alone_count():
+    log = (
+        'said: 3 passed in 1.50s\n'
+        '=========== 2 passed, 1 error in 3.10s ===========\n'
+        'FAILED tests/a.py - 4 failed, 9 passed\n'
+        '= 1 failed, 20 passed, 4 xpassed, 1 rerun in 61.0s (0:01:01) =\n'
+        '=========== no tests ran in 0.10s ===========\n'
+    )
+    assert rest.summary(log) == [
+        '1 of the tests tried once more',
+        '22 passed, 2 failed',
+    ]
 
 
 #: An index that knows of one vulnerability, in every version of pip. It is a
@@ -174,35 +158,31 @@ server.serve_forever()
 """
 
 
-class AuditTest(testtools.TestCase):
-    def audit(self, index):
-        cache = self.useFixture(fixtures.TempDir()).path
-        done = subprocess.run(
-            [ROOT / '.ci/audit', sys.executable],
-            env={**os.environ, 'OSV_URL': index, 'XDG_CACHE_HOME': cache},
-            capture_output=True,
-            text=True,
-        )
-        return done.returncode, done.stdout
+def audit(tmp_path, index):
+    done = subprocess.run(
+        [ROOT / '.ci/audit', sys.executable],
+        env={**os.environ, 'OSV_URL': index, 'XDG_CACHE_HOME': str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stdout
 
-    def test_a_known_vulnerability_fails_it(self):
-        index = subprocess.Popen(
-            [sys.executable, '-c', INDEX],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.addCleanup(index.communicate)
-        self.addCleanup(index.terminate)
+
+def test_a_known_vulnerability_fails_the_audit(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, '-c', INDEX],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as index:
         port = int(index.stdout.readline())
-        code, output = self.audit(f'http://127.0.0.1:{port}')
-        assert code == 1
-        assert 'PYSEC-0-1' in output
+        code, output = audit(tmp_path, f'http://127.0.0.1:{port}')
+        index.terminate()
+    assert code == 1
+    assert 'PYSEC-0-1' in output
 
-    def test_an_index_that_cannot_be_reached_is_named_in_one_line(self):
-        code, output = self.audit('http://127.0.0.1:9/query')
-        assert output == (
-            'pip-audit: not run, as http://127.0.0.1:9/query cannot be '
-            'reached\n'
-        )
-        assert code == 0
+
+def test_an_index_that_cannot_be_reached_is_named_in_one_line(tmp_path):
+    url = 'http://127.0.0.1:9/query'
+    said = f'pip-audit: not run, as {url} cannot be reached\n'
+    assert audit(tmp_path, url) == (0, said)

@@ -44,11 +44,8 @@ def test_ordinary_text_stays(show, ordinary):
     assert show(ordinary) == ordinary
 
 
-def test_a_line_is_one_line():
+def test_a_line_is_one_line_and_a_block_keeps_its_lines_and_tabs():
     assert foreign.line('one\ntwo\tthree\r\n') == r'one\ntwo\tthree'
-
-
-def test_a_block_keeps_its_lines_and_tabs():
     assert foreign.block('one\r\ntwo\tthree\rfour\n') == (
         'one\ntwo\tthree\\rfour\n'
     )
@@ -60,9 +57,6 @@ def test_no_more_is_shown_than_the_limit(show):
     assert show('x' * 6, limit=5) == 'xxxx…'
     assert show('\x1b' * 6, limit=5) == r'\x1b…'
     assert show('xy', limit=0) == '…'
-
-
-def test_a_line_has_a_limit_of_its_own():
     assert len(foreign.line('x' * 10**6)) == foreign.LINE
 
 
@@ -77,6 +71,16 @@ def logged():
     log.removeHandler(handler)
 
 
+def traceback(logged, message):
+    """Log an error; return what the log shows of it."""
+    log, stream = logged
+    try:
+        raise ValueError(message)
+    except ValueError:
+        log.exception('It failed for %s', 'a\nb')
+    return stream.getvalue()
+
+
 def test_no_log_line_can_be_forged(logged):
     log, stream = logged
     log.info('Action %s', 'X\n2026-01-01 INFO all is well\x1b[2J')
@@ -86,12 +90,8 @@ def test_no_log_line_can_be_forged(logged):
 
 
 def test_a_traceback_is_made_safe_and_stays_apart_from_other_lines(logged):
-    log, stream = logged
-    try:
-        raise ValueError('bad\nINFO forged\x1b[2J')
-    except ValueError:
-        log.exception('It failed for %s', 'a\nb')
-    head, *rest = stream.getvalue().splitlines()
+    said = traceback(logged, 'bad\nINFO forged\x1b[2J')
+    head, *rest = said.splitlines()
     assert head == r'It failed for a\nb'
     assert rest[0] == '    Traceback (most recent call last):'
     assert all(each.startswith('    ') for each in rest)
@@ -99,13 +99,8 @@ def test_a_traceback_is_made_safe_and_stays_apart_from_other_lines(logged):
 
 
 def test_a_traceback_has_a_limit(logged):
-    log, stream = logged
-    try:
-        raise ValueError('\x1b' * 10**6)
-    except ValueError:
-        log.exception('failed')
-    said = stream.getvalue()
-    assert 'in test_a_traceback_has_a_limit' in said
+    said = traceback(logged, '\x1b' * 10**6)
+    assert 'in traceback' in said
     assert len(said) < 10**5
 
 

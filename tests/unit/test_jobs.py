@@ -4,7 +4,7 @@
 import dataclasses
 import json
 
-import testtools
+import pytest
 
 from heat_plugins import errors
 from heat_plugins import jobs
@@ -44,95 +44,88 @@ class Counting:
         return {'taken': state.steps}
 
 
-class DriveTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
+class Driver:
+    """The loop, with a clock that only notes for how long it slept."""
+
+    def __init__(self):
         self.slept = []
         self.job = Counting(5)
         self.answer = jobs.CallOutcome(success=True)
         self.called = []
 
-    def drive(self, **more):
+    def drive(self, tell=lambda step: None):
         def run(call):
             self.called.append(call.name)
             return self.answer
 
         return jobs.drive(
-            self.job,
-            Count(),
-            run=run,
-            sleep=self.slept.append,
-            **more,
+            self.job, Count(), run=run, sleep=self.slept.append, tell=tell
         )
 
-    def test_it_takes_steps_to_the_end_and_runs_calls_between_them(self):
-        shown = []
-        end = self.drive(tell=lambda step: shown.append(step.state.steps))
-        assert end.success
-        assert shown == [1, 2, 3, 4, 5]
-        assert self.slept == [1, 2, 3]
-        assert self.called == ['last']
-        assert self.job.outcomes == [None] * 4 + [self.answer]
 
-    def test_a_call_that_fails_may_fail_the_job(self):
-        self.answer = jobs.CallOutcome(success=False, reason='boom')
-        end = self.drive()
-        assert (end.success, end.reason) == (False, 'boom')
-
-    def test_who_is_told_may_have_enough(self):
-        end = self.drive(tell=lambda step: step.state.steps == 2)
-        assert end.success is None
-        assert end.state.steps == 2
-
-    def test_an_outage_is_ridden_out_once_it_has_begun(self):
-        def tell(step):
-            if step.state.steps == 2 and self.job.failing == 0:
-                self.job.failing = 3 if len(self.slept) < 3 else 0
-
-        assert self.drive(tell=tell).success
-        assert self.slept == [1, 2, 5, 5, 5, 3]
-
-    def test_what_cannot_be_told_now_is_told_before_the_end(self):
-        told = []
-
-        def tell(step):
-            told.append(step.state.steps)
-            if len(told) == 5:
-                raise errors.Unavailable('503')
-
-        self.drive(tell=tell)
-        assert told == [1, 2, 3, 4, 5, 5]
-
-    def test_an_outage_for_good_is_an_error(self):
-        self.patch(jobs, 'ATTEMPTS', 3)
-
-        def tell(step):
-            self.job.failing = 99
-
-        self.assertRaises(errors.Unavailable, self.drive, tell=tell)
+@pytest.fixture
+def driver():
+    return Driver()
 
 
-class AdvanceTest(testtools.TestCase):
-    def test_a_driver_that_knows_json_comes_to_the_same_end(self):
-        job, state, outcome = Counting(3), None, None
-        while True:
-            step = json.loads(
-                json.dumps(jobs.advance(job, Count(), state, outcome))
-            )
-            if step['success'] is not None:
-                break
-            state = step['state']
-            outcome = {'success': True} if step['call'] else None
-        assert step['state'] == {'steps': 3}
-        assert step['output'] == {'taken': 3}
-        assert step['success']
+def test_it_takes_steps_to_the_end_and_runs_calls_between_them(driver):
+    shown = []
+    end = driver.drive(lambda step: shown.append(step.state.steps))
+    assert end.success
+    assert shown == [1, 2, 3, 4, 5]
+    assert driver.slept == [1, 2, 3]
+    assert driver.called == ['last']
+    assert driver.job.outcomes == [None] * 4 + [driver.answer]
 
-    def test_what_is_no_state_is_refused(self):
-        self.assertRaises(
-            errors.Invalid,
-            jobs.advance,
-            Counting(3),
-            Count(),
-            {'steps': 'x'},
-            None,
-        )
+
+def test_a_call_that_fails_may_fail_the_job(driver):
+    driver.answer = jobs.CallOutcome(success=False, reason='boom')
+    end = driver.drive()
+    assert (end.success, end.reason) == (False, 'boom')
+
+
+def test_who_is_told_may_have_enough(driver):
+    end = driver.drive(lambda step: step.state.steps == 2)
+    assert (end.success, end.state.steps) == (None, 2)
+
+
+def test_an_outage_is_ridden_out_once_it_has_begun(driver):
+    def tell(step):
+        if step.state.steps == 2 and driver.job.failing == 0:
+            driver.job.failing = 3 if len(driver.slept) < 3 else 0
+
+    assert driver.drive(tell).success
+    assert driver.slept == [1, 2, 5, 5, 5, 3]
+
+
+def test_what_cannot_be_told_now_is_told_before_the_end(driver):
+    told = []
+
+    def tell(step):
+        told.append(step.state.steps)
+        if len(told) == 5:
+            raise errors.Unavailable('503')
+
+    driver.drive(tell)
+    assert told == [1, 2, 3, 4, 5, 5]
+
+
+def test_an_outage_for_good_is_an_error(driver, monkeypatch):
+    monkeypatch.setattr(jobs, 'ATTEMPTS', 3)
+    with pytest.raises(errors.Unavailable):
+        driver.drive(lambda step: setattr(driver.job, 'failing', 99))
+
+
+def test_a_driver_that_knows_json_comes_to_the_same_end():
+    job, state, outcome = Counting(3), None, None
+    while True:
+        advanced = jobs.advance(job, Count(), state, outcome)
+        step = json.loads(json.dumps(advanced))
+        if step['success'] is not None:
+            break
+        state = step['state']
+        outcome = {'success': True} if step['call'] else None
+    assert (step['state'], step['output']) == ({'steps': 3}, {'taken': 3})
+    assert step['success']
+    with pytest.raises(errors.Invalid):
+        jobs.advance(job, Count(), {'steps': 'x'}, None)

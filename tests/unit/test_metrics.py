@@ -4,7 +4,7 @@
 import subprocess
 import sys
 
-import testtools
+import pytest
 
 from heat_plugins import metrics
 from heat_plugins.runs import run_records
@@ -13,64 +13,56 @@ from heat_plugins.runs import run_records
 UNBOUNDED = {'tenant', 'project', 'stack', 'server', 'resource', 'name', 'id'}
 
 
-class TableTest(testtools.TestCase):
-    def test_the_table_is_whole(self):
-        named = [
-            each
-            for each in vars(metrics).values()
-            if isinstance(each, metrics.Metric)
-        ]
-        assert list(metrics.TABLE) == named
-
-    def test_labels_have_few_values_and_name_nothing_of_users(self):
-        for metric in metrics.TABLE:
-            assert metric.label not in UNBOUNDED
-            assert len(metric.values) <= 6
-
-    def test_each_state_of_a_run_is_counted(self):
-        ends = {phase.value for phase in run_records.Phase if phase.ended}
-        assert set(metrics.RUNS.values) == ends
-        others = {phase.value for phase in run_records.Phase} - ends
-        assert set(metrics.RUNNING.values) == others
-
-    def test_each_end_of_a_target_is_counted(self):
-        ends = {state.value for state in run_records.State if state.ended}
-        skipped = {run_records.State.SKIPPED.value}
-        assert set(metrics.TARGETS.values) == ends - skipped
+def test_the_table_is_whole_and_its_labels_name_nothing_of_users():
+    named = [
+        each
+        for each in vars(metrics).values()
+        if isinstance(each, metrics.Metric)
+    ]
+    assert list(metrics.TABLE) == named
+    for metric in named:
+        assert metric.label not in UNBOUNDED
+        assert len(metric.values) <= 6
 
 
-class CountTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(metrics.install, {})
-        self.counted = []
+def test_each_state_of_a_run_and_each_end_of_a_target_is_counted():
+    phases = {phase.value: phase.ended for phase in run_records.Phase}
+    ends = {value for value, ended in phases.items() if ended}
+    assert set(metrics.RUNS.values) == ends
+    assert set(metrics.RUNNING.values) == phases.keys() - ends
+    ends = {state.value for state in run_records.State if state.ended}
+    ends.remove(run_records.State.SKIPPED.value)
+    assert set(metrics.TARGETS.values) == ends
 
-    def test_without_an_exporter_nothing_is_counted(self):
-        metrics.count(metrics.POLLS, 'ok')
-        metrics.observe(metrics.WAITING, 3)
 
-    def test_a_number_goes_to_its_metric_and_value(self):
-        metrics.install(
-            {
-                (metrics.POLLS, 'ok'): self.counted.append,
-                (metrics.WAITING, ''): self.counted.append,
-            }
-        )
-        metrics.count(metrics.POLLS, 'ok')
-        metrics.count(metrics.POLLS, 'failed')
-        metrics.count(metrics.POLLS, 'a name of a server')
-        metrics.observe(metrics.WAITING, 3)
-        assert self.counted == [1, 3]
+@pytest.fixture
+def counted():
+    """Export two metrics; return what they get."""
+    found = []
+    metrics.install(
+        {
+            (metrics.POLLS, 'ok'): found.append,
+            (metrics.WAITING, ''): found.append,
+        }
+    )
+    yield found
+    metrics.install({})
 
-    def test_the_package_needs_no_prometheus_client(self):
-        """Both the core and what starts with an engine."""
-        code = (
-            'import sys; sys.modules["prometheus_client"] = None\n'
-            'from heat_plugins import metrics\n'
-            'from heat_plugins.engine import patches\n'
-            'metrics.count(metrics.POLLS, "ok")\n'
-        )
-        done = subprocess.run(
-            [sys.executable, '-c', code], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+
+def test_a_number_goes_to_its_metric_and_value(counted):
+    metrics.count(metrics.POLLS, 'ok')
+    metrics.count(metrics.POLLS, 'a name of a server')
+    metrics.observe(metrics.WAITING, 3)
+    assert counted == [1, 3]
+
+
+def test_the_package_needs_no_prometheus_client():
+    """Both the core and what starts with an engine."""
+    code = (
+        'import sys; sys.modules["prometheus_client"] = None\n'
+        'from heat_plugins import metrics\n'
+        'from heat_plugins.engine import patches\n'
+        'metrics.count(metrics.POLLS, "ok")\n'
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True)
+    assert done.returncode == 0, done.stderr

@@ -30,9 +30,7 @@ def answering(tmp_path):
         }
         command = tmp_path / 'openstack'
         command.write_text(
-            '#!/bin/sh\n'
-            f'printf "%s\\n" "$@" > {tmp_path}/argv\n'
-            f'echo meanwhile >&2\n'
+            f'#!/bin/sh\necho "$@" > {tmp_path}/argv\necho meanwhile >&2\n'
             + (f"echo '{json.dumps(result)}'\n" if state else '')
             + f'exit {code}\n'
         )
@@ -45,43 +43,29 @@ def answering(tmp_path):
             capture_output=True,
             text=True,
         )
-        words = (tmp_path / 'argv').read_text().split()
-        assert words[:5] == [
-            'software',
-            'deployment',
-            'run',
-            'start',
-            'BACKUP',
-        ]
+        words = (tmp_path / 'argv').read_text()
+        assert words.startswith('software deployment run start BACKUP ')
         # Without a terminal, more than ten targets need it.
-        assert '--yes' in words
+        assert ' --yes' in words
         return done
 
     return run
 
 
 @pytest.mark.parametrize('kind', pipelines.KINDS)
-def test_a_complete_run_is_a_success(answering, kind):
+def test_a_pipeline_fails_with_its_run(answering, kind, tmp_path):
     done = answering(kind, 0, 'complete')
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize('kind', pipelines.KINDS)
-def test_a_failed_run_fails_the_pipeline(answering, kind, tmp_path):
-    done = answering(kind, 3, 'failed')
-    assert done.returncode != 0
+    refused = answering(kind, 1, None)
+    assert refused.returncode != 0
+    assert 'Traceback' not in refused.stderr
+    failed = answering(kind, 3, 'failed')
+    assert failed.returncode != 0
     if kind == 'gitlab-ci.yml':
         result = json.loads((tmp_path / 'backup.json').read_text())
         assert result['failures'] == [_FAILURE]
     else:
-        assert 'orders' in done.stdout
-
-
-@pytest.mark.parametrize('kind', pipelines.KINDS)
-def test_a_command_that_is_refused_fails_the_pipeline(answering, kind):
-    done = answering(kind, 1, None)
-    assert done.returncode != 0
-    assert 'Traceback' not in done.stderr
+        assert 'orders' in failed.stdout
 
 
 def test_a_job_keeps_what_its_script_writes():

@@ -5,7 +5,7 @@ from concurrent import futures
 import threading
 from unittest import mock
 
-import testtools
+import pytest
 
 from heat_plugins import errors
 from heat_plugins import pools
@@ -29,64 +29,65 @@ class LastFirst(futures.ThreadPoolExecutor):
         return future
 
 
-class PoolTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.pool = pools.Pool(workers=3, wait=0)
+def test_so_many_are_made_at_a_time_and_no_more():
+    together = threading.Barrier(3)
+    running, most = [], []
 
-    def test_so_many_are_made_at_a_time_and_no_more(self):
-        together = threading.Barrier(3)
-        running, most = [], []
+    def call(number):
+        running.append(number)
+        most.append(len(running))
+        together.wait(10)
+        running.remove(number)
 
-        def call(number):
-            running.append(number)
-            most.append(len(running))
-            together.wait(10)
-            running.remove(number)
+    pools.Pool(workers=3).each(call, range(9))
+    assert max(most) == 3
 
-        self.pool.each(call, range(9))
-        assert max(most) == 3
 
-    def test_what_has_not_begun_does_not_begin_after_an_error(self):
-        for workers in (1, 3):
-            begun = []
+@pytest.mark.parametrize('workers', [1, 3])
+def test_what_has_not_begun_does_not_begin_after_an_error(workers):
+    begun = []
 
-            def call(number, begun=begun):
-                begun.append(number)
-                raise ZeroDivisionError
+    def call(number):
+        begun.append(number)
+        raise ZeroDivisionError
 
-            self.assertRaises(
-                ZeroDivisionError, pools.Pool(workers).each, call, range(99)
-            )
-            assert len(begun) in range(1, workers + 1)
+    with pytest.raises(ZeroDivisionError):
+        pools.Pool(workers).each(call, range(99))
+    assert len(begun) in range(1, workers + 1)
 
-    def test_no_thread_is_started_for_calls_that_cannot_overlap(self):
-        for workers, things in ((1, [1, 2]), (3, [1])):
-            pool = pools.Pool(workers)
-            seen = pool.each(lambda thing: threading.get_ident(), things)
-            assert set(seen) == {threading.get_ident()}
 
-    def test_progress_is_told_of_each_call(self):
-        for workers in (1, 3):
-            told = []
-            pools.Pool(workers).each(
-                str, 'abc', lambda *of, told=told: told.append(of)
-            )
-            assert told == [(1, 3), (2, 3), (3, 3)]
+@pytest.mark.parametrize(('workers', 'items'), [(1, [1, 2]), (3, [1])])
+def test_no_thread_is_started_for_calls_that_cannot_overlap(workers, items):
+    pool = pools.Pool(workers)
+    seen = pool.each(lambda item: threading.get_ident(), items)
+    assert set(seen) == {threading.get_ident()}
 
-    def test_an_outage_is_ridden_out_for_a_while(self):
-        away = errors.Unavailable('later')
-        call = mock.Mock(side_effect=[away] * 3 + ['done'])
-        assert self.pool.insist(call, 'a') == 'done'
-        assert call.call_args_list == [mock.call('a')] * 4
-        for error, times in ((away, 4), (KeyError(), 1)):
-            call = mock.Mock(side_effect=error)
-            self.assertRaises(type(error), self.pool.insist, call, 'a')
-            assert call.call_count == times
 
-    def test_the_error_is_told_though_what_comes_before_it_has_not_begun(self):
-        self.patch(futures, 'ThreadPoolExecutor', LastFirst)
-        call = mock.Mock(side_effect=ZeroDivisionError)
-        each = (pools.Pool().each, call, ['a', 'b'])
-        self.assertRaises(ZeroDivisionError, *each)
-        assert call.call_args_list[0] == mock.call('b')
+@pytest.mark.parametrize('workers', [1, 3])
+def test_progress_is_told_of_each_call(workers):
+    told = []
+    pools.Pool(workers).each(str, 'abc', lambda *done: told.append(done))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_an_outage_is_ridden_out_for_a_while():
+    pool = pools.Pool(wait=0)
+    away = errors.Unavailable('later')
+    call = mock.Mock(side_effect=[away] * 3 + ['done'])
+    assert pool.insist(call, 'a') == 'done'
+    assert call.call_args_list == [mock.call('a')] * 4
+    for error, times in ((away, 4), (KeyError(), 1)):
+        call = mock.Mock(side_effect=error)
+        with pytest.raises(type(error)):
+            pool.insist(call, 'a')
+        assert call.call_count == times
+
+
+def test_the_error_is_told_though_what_comes_before_it_has_not_begun(
+    monkeypatch,
+):
+    monkeypatch.setattr(futures, 'ThreadPoolExecutor', LastFirst)
+    call = mock.Mock(side_effect=ZeroDivisionError)
+    with pytest.raises(ZeroDivisionError):
+        pools.Pool().each(call, ['a', 'b'])
+    assert call.call_args_list[0] == mock.call('b')

@@ -53,13 +53,11 @@ def test_a_budget_of_seconds_takes_the_place_of_a_number(monkeypatch):
 
 
 def test_people_learn_once_of_what_is_retried_and_for_how_long():
-    service, notes = Service(3), []
-    service.insist(seconds=100.0, note=notes.append)
-    assert notes == ['2. Retrying for 100 s']
-    service, notes = Service(1), []
+    notes = []
+    Service(3).insist(seconds=100.0, note=notes.append)
     with pytest.raises(errors.Unavailable):
-        service.insist(seconds=0.0, note=notes.append)
-    assert notes == []
+        Service(1).insist(seconds=0.0, note=notes.append)
+    assert notes == ['2. Retrying for 100 s']
 
 
 def test_another_error_ends_it():

@@ -42,23 +42,16 @@ WHOLE = Outer(
     counts={'y': 1},
     more=[{'z': None}],
 )
-
-
-def values(**changes):
-    return {**json.loads(json.dumps(dataclasses.asdict(WHOLE))), **changes}
+VALUES = json.loads(json.dumps(dataclasses.asdict(WHOLE)))
 
 
 def test_what_was_stored_is_read_as_it_was():
-    assert stored.read(Outer, values()) == WHOLE
-
-
-def test_what_is_missing_has_its_default_and_what_is_later_is_left_out():
+    assert stored.read(Outer, VALUES) == WHOLE
+    # A whole number is a share, too.
+    assert stored.read(Outer, {**VALUES, 'share': 2}).share == 2
+    # What is missing has its default; what is later is left out.
     found = stored.read(Outer, {'size': 'big', 'later': 1})
     assert found == Outer(size=Size.BIG)
-
-
-def test_a_whole_number_is_a_share_too():
-    assert stored.read(Outer, values(share=2)).share == 2
 
 
 @pytest.mark.parametrize(
@@ -81,7 +74,7 @@ def test_a_whole_number_is_a_share_too():
 )
 def test_what_is_of_another_type_is_refused(changes):
     with pytest.raises(ValueError, match=r'.'):
-        stored.read(Outer, values(**changes))
+        stored.read(Outer, {**VALUES, **changes})
 
 
 @pytest.mark.parametrize('found', [None, [], 'text', 7, {}])

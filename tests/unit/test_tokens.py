@@ -15,6 +15,7 @@ def test_only_what_ends_in_it_has_it_and_people_do_not_see_it(token):
     assert [each for each in ALL if each.marks(text)] == [token]
     assert not token.marks(f'{text}.')
     assert not token.marks(None)
+    assert tokens.shown('Left [hp:x] as it is') == 'Left [hp:x] as it is'
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,3 @@ def test_sentences_of_former_releases_are_understood(token, text):
     assert token.marks(text)
     assert not token.marks(f'{text}, and the stack has failed')
     assert not token.marks(f'Not so: {text}')
-
-
-def test_what_only_looks_like_one_is_shown():
-    assert tokens.shown('Left [hp:x] as it is') == 'Left [hp:x] as it is'

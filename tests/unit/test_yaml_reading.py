@@ -66,19 +66,23 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(('text', 'reason'), REFUSED)
-def test_what_is_refused_is_told_with_its_place(text, reason):
+def refusal(text):
+    """Return why a text is refused."""
     with pytest.raises(yaml_reading.UnreadableYAML) as caught:
         yaml_reading.load(text)
-    assert reason in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(('text', 'reason'), REFUSED)
+def test_what_is_refused_is_told_with_its_place(text, reason):
+    assert reason in refusal(text)
 
 
 @pytest.mark.parametrize('text', ['a: *hunter2', 'a: !hunter2 x'])
 def test_a_password_that_lacks_its_quotes_is_not_quoted(text):
-    with pytest.raises(yaml_reading.UnreadableYAML) as caught:
-        yaml_reading.load(text)
-    assert 'hunter2' not in str(caught.value)
-    assert str(caught.value).startswith('is not YAML at line 1, column 4: ')
+    said = refusal(text)
+    assert 'hunter2' not in said
+    assert said.startswith('is not YAML at line 1, column 4: ')
 
 
 ACCEPTED = [
@@ -113,18 +117,12 @@ def test_what_is_written_is_read_back():
 def test_what_is_at_the_limits_is_read(monkeypatch):
     monkeypatch.setattr(yaml_reading, 'VALUES', 100)
     assert len(yaml_reading.load('- 1\n' * 99)) == 99
-    with pytest.raises(yaml_reading.UnreadableYAML):
-        yaml_reading.load('- 1\n' * 100)
+    assert 'holds more than 100 values' in refusal('- 1\n' * 100)
     deepest = '[' * yaml_reading.DEPTH + ']' * yaml_reading.DEPTH
     assert yaml_reading.load(deepest)
-
-
-def test_the_slow_loader_reads_no_long_text():
-    text = 'a: {b:[1]}\n' + '#' * yaml_reading.LARGEST_PURE
-    with pytest.raises(
-        yaml_reading.UnreadableYAML, match='is not YAML at line 1'
-    ):
-        yaml_reading.load(text)
+    # The slow loader reads no long text.
+    long = 'a: {b:[1]}\n' + '#' * yaml_reading.LARGEST_PURE
+    assert refusal(long).startswith('is not YAML at line 1')
 
 
 def read(text):

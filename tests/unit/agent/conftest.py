@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server's disk, and what a server sends to."""
 
-from collections.abc import Callable
 import dataclasses
 import io
 import json
@@ -38,15 +37,15 @@ class Server:
     path: pathlib.Path
 
     @property
-    def state(self) -> pathlib.Path:
+    def state(self):
         return self.path / 'state'
 
-    def given(self, *ids: str) -> None:
+    def given(self, *ids):
         """Let these be the configs that the server is given."""
         text = json.dumps([{'id': one} for one in ids])
         (self.path / 'metadata').write_text(text)
 
-    def begun(self, config_id: str = 'c1', **inputs: Any) -> pathlib.Path:
+    def begun(self, config_id='c1', **inputs):
         """Let 55-heat-config have begun a config; its file."""
         inputs = inputs or {
             'deploy_signal_id': URL,
@@ -56,14 +55,14 @@ class Server:
         file.write_text(config(config_id, **inputs))
         return file
 
-    def hook(self, name: str, text: str) -> pathlib.Path:
+    def hook(self, name, text):
         file = self.path / 'hooks' / name
         file.write_text(text)
         file.chmod(0o700)
         return file
 
 
-def config(config_id: str = 'c1', **inputs: Any) -> str:
+def config(config_id='c1', **inputs):
     """Return a config as 55-heat-config hands it to a hook."""
     return json.dumps(
         {
@@ -78,7 +77,7 @@ def config(config_id: str = 'c1', **inputs: Any) -> str:
 
 
 @pytest.fixture
-def server(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+def server(tmp_path, monkeypatch):
     for folder in ('hooks', 'deployed'):
         (tmp_path / folder).mkdir()
     for variable, name in (
@@ -104,26 +103,17 @@ class Sent:
 class Http:
     """What answers; it is not asked for anything but what it knows."""
 
-    def __init__(self) -> None:
-        self.sent: list[Sent] = []
+    def __init__(self):
+        self.sent = []
         #: The next answers: statuses, or what a broken connection raises.
-        self.answers: list[int | Exception] = []
+        self.answers = []
         self.otherwise = 201
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.meanwhile = lambda: None
         #: What is asked for, and the answers; the last one stays.
-        self.got: list[str] = []
-        self.objects: list[int | Exception] = [404]
+        self.got = []
+        self.objects = [404]
 
-    def request(
-        self,
-        verb: str,
-        url: str,
-        *,
-        data: bytes,
-        headers: dict[str, str],
-        timeout: tuple[float, float],
-        allow_redirects: bool,
-    ) -> requests.Response:
+    def request(self, verb, url, *, data, headers, timeout, allow_redirects):
         assert verb in ('PUT', 'POST')
         assert not allow_redirects
         is_json = headers['Content-Type'] == 'application/json'
@@ -137,15 +127,7 @@ class Http:
         response.status_code = found
         return response
 
-    def get(
-        self,
-        url: str,
-        *,
-        headers: None,
-        timeout: tuple[float, float],
-        allow_redirects: bool,
-        stream: bool,
-    ) -> requests.Response:
+    def get(self, url, *, headers, timeout, allow_redirects, stream):
         assert stream and not allow_redirects and headers is None
         self.got.append(url)
         found = self.objects.pop(0) if len(self.objects) > 1 else None
@@ -157,7 +139,7 @@ class Http:
         response.raw = io.BytesIO()
         return response
 
-    def output(self) -> dict[str, bytes]:
+    def output(self):
         """Return the last content of each object that output was put to."""
         return {
             parse.urlsplit(one.url).path.rpartition('/')[2]: one.body
@@ -166,16 +148,16 @@ class Http:
         }
 
 
-def _bound(http: Http, name: str) -> Callable[..., requests.Response]:
-    def ask(session: object, *args: Any, **named: Any) -> requests.Response:
-        found: requests.Response = getattr(http, name)(*args, **named)
+def _bound(http, name):
+    def ask(session, *args, **named):
+        found = getattr(http, name)(*args, **named)
         return found
 
     return ask
 
 
 @pytest.fixture
-def http(monkeypatch: pytest.MonkeyPatch) -> Http:
+def http(monkeypatch):
     found = Http()
     monkeypatch.setattr(requests, 'request', found.request)
     for name in ('request', 'get'):

@@ -2,6 +2,7 @@
 """The commands, as 55-heat-config and an image have them."""
 
 import ast
+import io
 import os
 import pathlib
 import subprocess
@@ -17,36 +18,16 @@ from heat_config_supervisor import main  # isort: skip
 from heat_config_supervisor import results  # isort: skip
 
 
-class Stream:
-    """A standard stream: bytes, as ``sys.stdin`` has them in `buffer`."""
-
-    def __init__(self, content=b''):
-        self.buffer = self
-        self.content = content
-
-    def read(self):
-        return self.content
-
-    def write(self, content):
-        assert isinstance(content, bytes)
-        self.content += content
-
-
 @pytest.fixture
-def call(monkeypatch):
+def call(monkeypatch, capfdbinary):
     """Call a command with a standard input; its code and its outputs."""
 
     def called(content, *arguments):
-        streams = {'stdin': Stream(content.encode())}
-        streams |= {name: Stream() for name in ('stdout', 'stderr')}
-        for name, stream in streams.items():
-            monkeypatch.setattr(main.sys, name, stream)
+        stdin = io.TextIOWrapper(io.BytesIO(content.encode()))
+        monkeypatch.setattr(main.sys, 'stdin', stdin)
         code = main.main(list(arguments))
-        return (
-            code,
-            streams['stdout'].content.decode(),
-            streams['stderr'].content.decode(),
-        )
+        out, err = capfdbinary.readouterr()
+        return code, out.decode(), err.decode()
 
     return called
 
@@ -124,11 +105,9 @@ def test_a_loss_of_power_leaves_what_a_result_needs(
     ]
 
 
-def test_what_is_no_config_is_run_as_ever(server, call, capfd):
+def test_what_is_no_config_is_run_as_ever(server, call):
     program = server.hook('script', '#!/bin/sh\ncat\nexit 4\n')
-    code, _, _ = call('[1]', 'hook', str(program))
-    assert code == 4
-    assert capfd.readouterr().out == '[1]'
+    assert call('[1]', 'hook', str(program)) == (4, '[1]', '')
 
 
 def test_without_a_disk_heat_agents_send_it_in_their_way(server, call, http):

@@ -11,7 +11,6 @@ from heat_plugins import errors
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.rendering import rendering
 from tests.unit.bad_input import anything
 
 PATH = 'plan-environment.yaml'
@@ -80,61 +79,6 @@ def test_a_path_is_within_the_plan_or_refused(value):
     assert found.encode()
 
 
-role = anything.map_of(
-    name=anything.plain_text,
-    description=anything.scalar,
-    CountDefault=anything.scalar,
-    tags=anything.json_value,
-    networks=anything.json_value,
-    ServicesDefault=anything.json_value,
-    disable_constraints=anything.scalar,
-)
-
-network = anything.map_of(
-    name=anything.plain_text,
-    name_lower=anything.scalar,
-    enabled=anything.scalar,
-)
-
-
-@hypothesis.given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            'roles_data.yaml': yaml_of(st.lists(role, max_size=3)),
-            'network_data.yaml': yaml_of(st.lists(network, max_size=3)),
-            'j2_excludes.yaml': yaml_of(
-                anything.map_of(name=anything.json_value)
-            ),
-            'x.role.j2.yaml': st.just('{{ role }}'),
-            'ports/port_x.network.j2.yaml': st.just('{{ network.name }}'),
-            'y.j2.yaml': st.one_of(
-                anything.odd_text,
-                st.sampled_from(
-                    [
-                        '{{ roles[9].name }}',
-                        '{% include "y.j2.yaml" %}',
-                        '{{ "a" * 10**9 }}',
-                        '{{ 9 ** 9 ** 9 }}',
-                        '{{ roles.__class__.__mro__ }}',
-                        '{{ 1 / 0 }}',
-                    ]
-                ),
-            ),
-        },
-    )
-)
-def test_templates_are_rendered_or_refused(files):
-    content = {
-        name: text.encode('utf-8', 'replace') for name, text in files.items()
-    }
-    try:
-        found = rendering.render(content)
-    except errors.Invalid:
-        return
-    assert found.keys() >= content.keys()
-
-
 tarball = st.dictionaries(
     st.text('ab/.-é ', min_size=1, max_size=20).filter(
         lambda name: '\0' not in name
@@ -157,11 +101,6 @@ def packed(files):
     st.one_of(
         st.binary(max_size=200),
         tarball.map(packed),
-        st.builds(
-            lambda content, cut: content[:cut],
-            tarball.map(packed),
-            st.integers(0, 300),
-        ),
         st.builds(
             lambda content, place, byte: (
                 content[: place % len(content)]

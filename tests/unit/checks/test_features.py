@@ -157,6 +157,6 @@ def test_commands_give_the_reason_of_the_table(
 ):
     session = commands.session(service_type)
     (reason,) = features.report(part, session, '').failures
-    said = commands.outcome(command, service_type, tmp_path, *more)
+    said = commands.outcome(command, [service_type], tmp_path, *more)
     assert said == wording.no_service(service_type)
     assert reason == f'{said}.'

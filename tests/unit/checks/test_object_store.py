@@ -13,7 +13,6 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.checks import object_store
-from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import wire
 from tests.unit import fake_swift
 
@@ -25,8 +24,6 @@ OF_THE_ACCOUNT = ('rgw swift account in url = true', 'AUTH_%(project_id)s')
 class TempURLsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        keys.KeyKeeper.forget_abilities()
-        self.addCleanup(keys.KeyKeeper.forget_abilities)
         self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
         self.conf.config(group='heat_plugins', temp_url_secret='s' * 32)
         self.cluster = fake_swift.Cluster()

@@ -38,13 +38,11 @@ def test_only_the_hidden_part_of_an_input_is_masked(value):
     )
 
 
-def test_a_config_without_hidden_values_has_no_mark():
+def test_marks_are_those_of_hidden_values_alone():
     assert hidden_inputs.marked({'a': 1}, given(b='c'), SECRETS) == {'a': 1}
     assert hidden_inputs.marked(None, given(b='hunter2'), ()) == {}
     assert hidden_inputs.names(None) == []
-
-
-def test_marks_of_an_earlier_config_go():
+    # Those of an earlier config go.
     before = hidden_inputs.marked({}, given(a='hunter2'), SECRETS)
     assert hidden_inputs.marked(before, given(a='b'), SECRETS) == {}
 
@@ -52,8 +50,8 @@ def test_marks_of_an_earlier_config_go():
 def test_all_of_what_takes_the_place_of_a_hidden_value_is_hidden():
     inputs = given(url='mysql://hunter2@db', kept='x hunter2', free='a')
     options = hidden_inputs.marked({}, inputs, SECRETS)
-    before = {one['name']: one['value'] for one in inputs}
     others = given(url='another', kept='x hunter2', free='b')
+    before = {'url': 'mysql://hunter2@db', 'kept': 'x hunter2', 'free': 'a'}
     changed = hidden_inputs.changed(options, before, others)
     assert masked('another x hunter2 b', others, changed) == (
         '****** x ****** b'

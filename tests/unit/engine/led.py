@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An engine that leads runs, for tests of what starts and ends them."""
 
+import time
+
 from heat.engine import stack as parser
 
 from heat_plugins.engine.database import run_rows
@@ -16,7 +18,11 @@ class LedCase(deployments.DeploymentTestCase):
     """A test with a leader, whose threads are the caller's.
 
     It works whenever a second passes.
+
+    :ivar ahead: the seconds by which the clocks of leaders are ahead.
     """
+
+    ENGINE = 'engine-1'
 
     def setUp(self):
         super().setUp()
@@ -26,10 +32,11 @@ class LedCase(deployments.DeploymentTestCase):
             'stored_context',
             lambda stack: heat_fixture.new_context(),
         )
-        self.leader = self.lead('engine-1')
+        self.ahead = 0
+        self.leader = self.lead(self.ENGINE)
         leading.install(self.leader)
         self.addCleanup(leading.install, None)
-        self.meanwhile = self.go_on
+        self.meanwhile = lambda: self.leader.turn()
 
     def lead(self, engine_id):
         return leading.Leader(
@@ -37,6 +44,7 @@ class LedCase(deployments.DeploymentTestCase):
             run_rows.RunRows(),
             run_fleet.RunServers,
             places=run_world.Places(100, 100),
+            clock=lambda: time.time() + self.ahead,
             monotonic=lambda: self.now,
         )
 

@@ -130,6 +130,11 @@ class World:
             for each in self.run(run_id).attempts
         ]
 
+    def names(self):
+        """Return the names of the results that servers are to send."""
+        given = self.store.given.values()
+        return sorted(each.signalling.object_name for each in given)
+
     # Leaders
 
     def leader(self, engine_id='engine', places=None, skew=0):

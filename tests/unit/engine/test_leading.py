@@ -7,6 +7,7 @@ import itertools
 import random
 import threading
 import time
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from tests.unit import examples
 from tests.unit.engine import run_world
 
 OTHER = '20270115T080001Z-0badcafe'
+AWAY = errors.Unavailable('503 of the store')
 
 
 def test_each_server_runs_the_action_once_and_its_outputs_are_kept():
@@ -47,21 +49,6 @@ def test_each_server_runs_the_action_once_and_its_outputs_are_kept():
     assert world.store.given == {}
     assert not any(world.metadata.values())
     assert world.objects == {}
-
-
-def test_the_ends_of_runs_and_targets_are_counted():
-    world = run_world.World(3)
-    world.answers = lambda server_id: int(server_id == 'server-2')
-    world.gone = {0: 'its stack was deleted'}
-    with counted.Counted() as counts:
-        world.start()
-        world.finish()
-    assert counts.of(metrics.RUNS) == {'failed': 1}
-    assert counts.of(metrics.TARGETS) == {
-        'complete': 1,
-        'failed': 1,
-        'cancelled': 1,
-    }
 
 
 def test_servers_are_told_together_what_several_steps_give():
@@ -112,23 +99,14 @@ def test_whatever_the_database_does_each_server_runs_it_once(seed):
 
 def test_one_run_of_an_action_on_a_deployment_at_a_time():
     world = run_world.waiting(targets=2)
-    leader = world.leaders[0]
-    world.start(OTHER, leader)
-    world.pass_time(3)
+    leader = world.start(OTHER, world.leaders[0])
+    world.finish(run_id=OTHER)
     assert world.states(OTHER) == ['skipped'] * 2
     assert run_world.RUN in world.run(OTHER).attempts[0].reason
-    assert world.run(OTHER).ended
-    assert sum(world.ran.values()) == 2
-
-
-def test_a_run_that_was_skipped_everywhere_has_failed_and_can_be_retried():
-    world = run_world.waiting(targets=2)
-    leader = world.leaders[0]
-    world.start(OTHER, leader)
-    world.finish(run_id=OTHER)
     control = world.run(OTHER).control
     assert control.phase is run_records.Phase.FAILED
     assert control.reason == 'BACKUP already runs on 2'
+    assert sum(world.ran.values()) == 2
     world.answers = lambda server_id: 0
     world.finish()
     world.ask(deciding.RETRY, OTHER)
@@ -180,9 +158,8 @@ def test_a_hook_that_servers_lack_is_named():
 
 def test_a_run_that_waits_for_another_starts_after_it():
     world = run_world.waiting(targets=2)
-    leader = world.leaders[0]
     world.limits = {'if_running': run_records.WAIT}
-    world.start(OTHER, leader)
+    world.start(OTHER, world.leaders[0])
     world.pass_time(30)
     assert world.states(OTHER) == [None, None]
     assert run_world.RUN in world.run(OTHER).attempts[0].reason
@@ -193,9 +170,7 @@ def test_a_run_that_waits_for_another_starts_after_it():
 
 
 def test_a_run_that_waits_says_nothing_and_writes_nothing():
-    world = run_world.World(timeout=7200)
-    world.answers = lambda server_id: None
-    world.start()
+    world = run_world.waiting(timeout=7200)
     world.pass_time(60)
     calls = world.calls
     world.pass_time(3600)
@@ -219,14 +194,18 @@ def test_a_pause_by_another_engine_is_seen_within_a_second():
 
 def test_a_cancelled_run_stops_its_servers_and_notes_late_results():
     world = run_world.waiting()
-    names = {
-        each.signalling.object_name for each in world.store.given.values()
-    }
+    names = world.names()
+    world.store_outage = AWAY
     world.ask(deciding.CANCEL)
     world.pass_time(2)
     assert world.run().control.phase is run_records.Phase.CANCELLED
-    assert world.stopped == names
+    assert world.states() == ['cancelled'] * 3
+    assert world.stopped == set()
     assert not any(world.metadata.values())
+    # They are told as soon as the store is back.
+    world.store_outage = None
+    world.pass_time(30)
+    assert world.stopped == {*names}
     for name in names:
         world.send(name, 1)
     world.pass_time(30)
@@ -235,24 +214,10 @@ def test_a_cancelled_run_stops_its_servers_and_notes_late_results():
     assert world.objects == {}
 
 
-def test_a_server_is_told_to_stop_as_soon_as_the_store_is_back():
-    world = run_world.waiting(targets=2)
-    world.store_outage = errors.Unavailable('503 of the store')
-    world.ask(deciding.CANCEL)
-    world.pass_time(5)
-    assert world.states() == ['cancelled'] * 2
-    assert world.stopped == set()
-    world.store_outage = None
-    world.pass_time(30)
-    assert len(world.stopped) == 2
-
-
 def test_a_result_that_has_come_counts_when_its_time_is_over():
     world = run_world.waiting(timeout=30)
-    names = sorted(
-        each.signalling.object_name for each in world.store.given.values()
-    )
-    world.leaders[0], leader = None, world.leaders[0]
+    names = world.names()
+    (leader,) = world.leaders
     world.leaders.clear()
     world.pass_time(5)
     world.send(names[0], 0)
@@ -268,9 +233,9 @@ def test_a_result_that_has_come_counts_when_its_time_is_over():
 
 def test_a_result_that_no_listing_shows_counts_when_its_time_is_over():
     world = run_world.waiting(targets=1, timeout=30)
-    (given,) = world.store.given.values()
-    world.send(given.signalling.object_name, 0)
-    world.hidden[given.signalling.object_name] = float('inf')
+    (name,) = world.names()
+    world.send(name, 0)
+    world.hidden[name] = float('inf')
     world.pass_time(20)
     assert world.states() == ['waiting']
     world.finish()
@@ -279,10 +244,9 @@ def test_a_result_that_no_listing_shows_counts_when_its_time_is_over():
 
 def test_while_no_object_can_be_read_no_target_is_given_up():
     world = run_world.waiting(targets=2, timeout=30)
-    first = next(iter(world.store.given.values()))
-    world.store_outage = errors.Unavailable('503 of the store')
+    world.store_outage = AWAY
     world.pass_time(10)
-    world.send(first.signalling.object_name, 0)
+    world.send(world.names()[0], 0)
     world.pass_time(60)
     assert world.states() == ['waiting'] * 2
     world.store_outage = None
@@ -291,7 +255,7 @@ def test_while_no_object_can_be_read_no_target_is_given_up():
 
     # It is not waited for without an end, and a cancel does not wait.
     world = run_world.waiting(targets=2, timeout=30)
-    world.store_outage = errors.Unavailable('503 of the store')
+    world.store_outage = AWAY
     world.ask(deciding.CANCEL_RUN, only=world.run().run_id(1))
     world.pass_time(3)
     assert world.states() == ['waiting', 'cancelled']
@@ -316,10 +280,7 @@ def test_a_run_that_another_engine_has_ended_keeps_no_others_waiting():
 
 def test_a_server_that_does_not_report_its_start_is_given_up():
     world = run_world.waiting(delivery_timeout=20, timeout=300)
-    names = sorted(
-        each.signalling.object_name for each in world.store.given.values()
-    )
-    world.reports.add(names[0])
+    world.reports.add(world.names()[0])
     world.pass_time(30)
     assert world.states() == ['running', 'timed-out', 'timed-out']
     assert 'did not report within 20 s' in world.run().attempts[1].reason
@@ -346,16 +307,19 @@ def test_what_heat_refuses_fails_and_what_is_gone_leaves():
         0: errors.Refused('it is closed'),
         1: errors.NotFound('it is gone'),
     }
-    world.start()
-    world.finish()
+    with counted.Counted() as counts:
+        world.start()
+        world.finish()
     assert world.states() == ['failed', 'cancelled', 'complete']
     assert world.run().attempts[0].reason == 'it is closed'
     assert world.run().attempts[1].gone
+    assert counts.of(metrics.RUNS) == {'failed': 1}
+    assert counts.of(metrics.TARGETS) == dict.fromkeys(world.states(), 1)
 
 
 def test_a_store_that_is_out_of_order_is_waited_for_and_then_given_up():
     world = run_world.World(targets=1)
-    world.outage = errors.Unavailable('503 of the store')
+    world.outage = AWAY
     world.start()
     world.pass_time(60)
     assert world.states() == [None]
@@ -364,7 +328,7 @@ def test_a_store_that_is_out_of_order_is_waited_for_and_then_given_up():
     assert world.states() == ['complete']
 
     world = run_world.World(targets=1)
-    world.outage = errors.Unavailable('503 of the store')
+    world.outage = AWAY
     world.start()
     world.finish()
     assert world.states() == ['failed']
@@ -458,14 +422,8 @@ def test_a_run_that_is_given_back_to_an_idle_engine_is_resumed(monkeypatch):
 
 
 def test_no_scan_complains_while_there_are_no_tables(monkeypatch):
-    found = [False, OSError(), True]
-
-    def is_ready(engine):
-        if isinstance(found[0], OSError):
-            raise found.pop(0)
-        return found.pop(0)
-
     pauses = []
+    is_ready = mock.Mock(side_effect=[False, OSError(), True])
     monkeypatch.setattr(run_scans.db_api, 'get_engine', lambda: None)
     monkeypatch.setattr(run_scans.run_tables, 'is_ready', is_ready)
     look = run_scans.begin(run_scans.take_over, pauses.append)
@@ -499,36 +457,35 @@ def test_many_runs_that_wait_have_no_thread():
         time.sleep(0.01)
 
 
-def test_an_engine_starts_runs_that_it_leads():
+@pytest.fixture
+def installed():
+    """Return a world whose only leader is that of this process."""
     world = run_world.World(targets=1)
-    run = run_records.RunRecord.new(world.order())
+    leading.install(world.leader())
+    yield world
+    leading.install(None)
+
+
+def test_an_engine_starts_runs_that_it_leads(installed):
+    run = run_records.RunRecord.new(installed.order())
+    for _again in range(2):
+        made = leading.leader().start(run_world.PROJECT, run)
+        assert made.engine_id == 'engine'
+    installed.finish()
+    assert set(installed.ran.values()) == {1}
+    leading.install(None)
     with pytest.raises(errors.Unavailable, match='does not lead runs'):
+        leading.leader()
+
+
+def test_without_tables_no_run_starts_and_the_remedy_is_told(
+    installed, monkeypatch
+):
+    missing = mock.Mock(side_effect=errors.ServiceError('run "x"'))
+    monkeypatch.setattr(installed.store, 'create', missing)
+    run = run_records.RunRecord.new(installed.order())
+    with pytest.raises(errors.Unavailable, match='run "x"'):
         leading.leader().start(run_world.PROJECT, run)
-    leading.install(world.leader())
-    try:
-        for _again in range(2):
-            made = leading.leader().start(run_world.PROJECT, run)
-            assert made.engine_id == 'engine'
-        world.finish()
-    finally:
-        leading.install(None)
-    assert set(world.ran.values()) == {1}
-
-
-def test_without_tables_no_run_starts_and_the_remedy_is_told(monkeypatch):
-    def create(*args, **values):
-        raise errors.ServiceError('The tables of runs are not there; run "x"')
-
-    world = run_world.World(targets=1)
-    monkeypatch.setattr(world.store, 'create', create)
-    leading.install(world.leader())
-    try:
-        with pytest.raises(errors.Unavailable, match='run "x"'):
-            leading.leader().start(
-                run_world.PROJECT, run_records.RunRecord.new(world.order())
-            )
-    finally:
-        leading.install(None)
 
 
 # What a run promises, whatever happens
@@ -636,8 +593,7 @@ def happen(world, event, engine_id):
     elif event == 'commits shown late':
         store.is_late = not store.is_late
     elif event == 'store away':
-        away = errors.Unavailable('503 of the object store')
-        world.store_outage = None if world.store_outage else away
+        world.store_outage = None if world.store_outage else AWAY
     elif event == 'leader dies':
         world.crash_at = world.calls + world.random.randint(1, 8)
     elif event == 'leader suspended':

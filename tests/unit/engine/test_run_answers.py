@@ -3,6 +3,8 @@
 
 import contextlib
 import json
+import types
+from unittest import mock
 from urllib import parse
 
 from heat.common import exception
@@ -27,14 +29,6 @@ from tests.unit.resources import deployments
 
 CFN = 'http://cfn.invalid:8000/v1'
 SECRET = 'hunter2-secret'
-
-
-class _Pair:
-    """A key pair, as Keystone makes it."""
-
-    def __init__(self, number):
-        self.id = f'credential-{number}'
-        self.access, self.secret = f'access-{number}', f'secret-{number}'
 
 
 class NoStore:
@@ -70,7 +64,7 @@ def template(*names, transport='POLL_SERVER_HEAT'):
 class PoorCase(test_run_fleet.LeadingCase):
     """A cloud that has heat-api-cfn, and no object store.
 
-    :ivar pairs: the key pairs that Keystone has made, by user.
+    :ivar pairs: the key pairs that Keystone has made.
     """
 
     def setUp(self):
@@ -81,19 +75,25 @@ class PoorCase(test_run_fleet.LeadingCase):
         for patch in patches.PATCHES:
             if patch.function == 'EngineService.resource_signal':
                 self._install(patch)
-        leading.install(self.leader)
-        self.addCleanup(leading.install, None)
         self.pairs = []
+        self.make_pairs(self.new_pair)
+        self.answer = None
+
+    def make_pairs(self, make):
+        """Let Keystone make key pairs by a function."""
         self.patch(
             fake_keystoneclient.FakeKeystoneClient,
             'create_stack_domain_user_keypair',
-            lambda keystone, **values: self._new_pair(**values),
+            lambda keystone, user_id, project_id: make(),
         )
-        self.answer = None
 
-    def _new_pair(self, user_id, project_id):
-        self.pairs.append(_Pair(len(self.pairs)))
-        return self.pairs[-1]
+    def new_pair(self):
+        number = len(self.pairs)
+        pair = types.SimpleNamespace(
+            access=f'access-{number}', secret=f'secret-{number}'
+        )
+        self.pairs.append(pair)
+        return pair
 
     def started(self, *names, **values):
         """Return a run on the servers of a stack; they have it."""
@@ -112,9 +112,7 @@ class PoorCase(test_run_fleet.LeadingCase):
         """Return the URLs that servers were given for runs, by server."""
         return {
             given['deploy_server_id']: given['deploy_signal_id']
-            for config in self.handed
-            if (given := deployments.inputs(config))['deploy_action']
-            == 'BACKUP'
+            for given in map(deployments.inputs, self.backups())
         }
 
     def post(self, url, details, **changed):
@@ -139,9 +137,16 @@ class PoorCase(test_run_fleet.LeadingCase):
 
 
 class UrlTest(PoorCase):
-    def test_the_key_pair_of_its_server_signs_a_url_of_its_own(self):
-        self.started('a', 'b')
-        first, second = self.urls().values()
+    def test_the_one_key_pair_of_its_server_signs_a_url_of_its_own(self):
+        run_id = self.started('a', 'b')
+        given = deployments.inputs(self.backups()[0])
+        assert [
+            given[f'deploy_signal_{name}']
+            for name in ('transport', 'verb', 'reports')
+        ] == ['CFN_SIGNAL', 'POST', 'true']
+        for name in ('password', 'log_url', 'control_url'):
+            assert name not in given
+        urls = first, second = [*self.urls().values()]
         parts = parse.urlsplit(first)
         query = dict(parse.parse_qsl(parts.query))
         assert parts.netloc == 'cfn.invalid:8000'
@@ -159,26 +164,14 @@ class UrlTest(PoorCase):
         assert signer.generate(request) == signature
         other = dict(parse.parse_qsl(parse.urlsplit(second).query))
         assert other['AWSAccessKeyId'] != query['AWSAccessKeyId']
-
-    def test_a_server_gets_one_key_pair_and_no_credentials(self):
-        run_id = self.started()
-        (config,) = [e for e in self.handed if 'BACKUP' in e['name']]
-        given = deployments.inputs(config)
-        assert [
-            given[f'deploy_signal_{name}']
-            for name in ('transport', 'verb', 'reports')
-        ] == ['CFN_SIGNAL', 'POST', 'true']
-        for name in ('password', 'log_url', 'control_url'):
-            assert name not in given
-        for url in self.urls().values():
+        for url in urls:
             self.post(url, {})
         self.go_on(3)
         assert self.runs.show(run_id).state == 'complete'
-        before = [*self.urls().values()]
         self.runs.start('BACKUP', stacks=[self.stack.name])
         self.go_on(3)
-        assert [*self.urls().values()] != before
-        assert len(self.pairs) == 1
+        assert not {*urls} & {*self.urls().values()}
+        assert len(self.pairs) == 2
 
     def test_one_with_poll_server_cfn_has_a_pair_already(self):
         self.stack = self.created(template('a', transport='POLL_SERVER_CFN'))
@@ -200,19 +193,15 @@ class UrlTest(PoorCase):
             given = run_fleet.cfn_inputs(stack, key, servers[server_id])
             return given['deploy_signal_id']
 
-        def make(keystone, **values):
-            pair = self._new_pair(**values)
+        def make():
+            pair = self.new_pair()
             if len(self.pairs) == 1:
                 # While Keystone answers, another engine needs one, too.
                 found.append(url(2))
             return pair
 
         found = []
-        self.patch(
-            fake_keystoneclient.FakeKeystoneClient,
-            'create_stack_domain_user_keypair',
-            make,
-        )
+        self.make_pairs(make)
         found.append(url(1))
         second, first = found
         assert f'AWSAccessKeyId={self.pairs[0].access}&' in first
@@ -238,22 +227,10 @@ class UrlTest(PoorCase):
         assert 'set its software_config_transport' in target.reason
 
     def test_keystone_that_does_not_answer_is_asked_again(self):
-        def fail(keystone, user_id, project_id):
-            raise ks_exceptions.ConnectFailure
-
-        with self.assertLogs(level='INFO'):
-            self.patch(
-                fake_keystoneclient.FakeKeystoneClient,
-                'create_stack_domain_user_keypair',
-                fail,
-            )
-            run_id = self.started()
+        self.make_pairs(mock.Mock(side_effect=ks_exceptions.ConnectFailure))
+        run_id = self.started()
         assert self.states(run_id) == ['pending']
-        self.patch(
-            fake_keystoneclient.FakeKeystoneClient,
-            'create_stack_domain_user_keypair',
-            lambda keystone, **values: self._new_pair(**values),
-        )
+        self.make_pairs(self.new_pair)
         self.go_on(10)
         assert self.states(run_id) == ['waiting']
 
@@ -281,30 +258,22 @@ class AnswerTest(PoorCase):
         for target in self.targets(run_id):
             assert target.outputs['answer'] == 'saved'
         assert adopted == []
-        assert [
-            each for each in self.deployment_rows() if each.action == 'BACKUP'
-        ] == []
+        assert self.rows_of_runs() == []
 
-    def test_an_engine_that_does_not_lead_the_run_ends_it(self):
-        run_id = self.started('a', 'b')
+    def test_what_comes_to_another_engine_is_seen_and_may_end_the_run(self):
+        run_id = self.started('a', 'b', limits={'max_concurrent': 1})
         other = self.other_engine()
-        first, second = self.urls().values()
+        (first,) = self.urls().values()
         self.post(first, {})
         assert len(other) == 0
-        assert sorted(self.states(run_id)) == ['complete', 'waiting']
+        self.go_on(5)
+        assert self.states(run_id) == ['complete', 'waiting']
+        (second,) = {*self.urls().values()} - {first}
         self.post(second, {'deploy_status_code': 3})
         other.turn()
         assert self.runs.show(run_id).state == 'failed'
         self.go_on(2)
         assert len(self.leader) == 0
-
-    def test_the_leader_sees_what_came_to_another_engine(self):
-        run_id = self.started('a', 'b', limits={'max_concurrent': 1})
-        self.other_engine()
-        (url,) = self.urls().values()
-        self.post(url, {})
-        self.go_on(5)
-        assert self.states(run_id) == ['complete', 'waiting']
 
     def test_a_report_says_that_the_server_has_started(self):
         run_id = self.started()
@@ -316,43 +285,23 @@ class AnswerTest(PoorCase):
         self.post(url, {**report, 'deploy_config_id': attempt.config_id})
         assert self.states(run_id) == ['running']
 
-    def test_outputs_are_whole_and_secrets_of_a_reason_are_masked(self):
+    def test_of_outputs_the_end_is_kept_and_a_reason_is_masked(self):
         run_id, url = self.begun(inputs={'token': SECRET})
-        printed = 'x' * 50_000
         self.post(
             url,
             {
                 'deploy_status_code': 1,
-                'deploy_stdout': printed,
+                'answer': 'x' * 50_000,
+                'deploy_stdout': 'x' * 100_000 + 'end',
                 'deploy_stderr': f'no {SECRET}',
             },
         )
         (target,) = self.targets(run_id)
-        assert target.outputs['deploy_stdout'] == printed
-        assert target.cut == {}
+        assert target.outputs['answer'] == 'x' * 50_000
+        assert target.cut == {'deploy_stdout': 100_003}
+        assert target.outputs['deploy_stdout'].endswith('end')
         assert 'exit status' in target.reason
         assert SECRET not in target.reason
-
-    def test_of_outputs_over_the_limit_the_end_is_kept(self):
-        run_id, url = self.begun()
-        self.post(url, {'deploy_stdout': 'x' * 100_000 + 'end'})
-        (target,) = self.targets(run_id)
-        assert target.cut['deploy_stdout'] == 100_003
-        assert target.outputs['deploy_stdout'].endswith('end')
-
-    def test_a_script_of_the_users_own_answers_so_too(self):
-        self.stack = self.created(template('a'))
-        run = self.runs.start(
-            'BACKUP',
-            stacks=[self.stack.name],
-            resources=['server_a'],
-            config={'group': 'script', 'config': '#!/bin/sh\ndate'},
-        )
-        self.go_on(3)
-        (url,) = self.urls().values()
-        self.post(url, {})
-        self.go_on(2)
-        assert self.runs.show(run.id).state == 'complete'
 
     def test_a_timeout_names_what_may_have_been_lost(self):
         run_id = self.started(limits={'timeout': 5})
@@ -392,9 +341,9 @@ class UnwantedTest(PoorCase):
             for found in self.stored().values()
         ]
 
-    def ignored(self, url, details=None):
+    def ignored(self, url):
         with self.unwanted():
-            self.post(url, {} if details is None else details)
+            self.post(url, {})
 
     def assert_refused(self, url, details, **changed):
         with (
@@ -405,47 +354,32 @@ class UnwantedTest(PoorCase):
         # As heat-api-cfn makes 400 of it.
         assert caught.exception.exc_info[0] is exception.ResourceNotFound
 
-    def test_what_comes_a_second_time_is(self):
-        _, url = self.begun()
+    def test_what_is_no_answer_comes_again_or_after_the_run_was_deleted(self):
+        run_id, url = self.begun()
+        # The server has signed it with its own key pair, as it can.
+        self.assert_refused(url, {}, signature='c2lnbmVk')
+        for details in (None, [], 'text', 5):
+            self.assert_refused(url, details)
         self.post(url, {'answer': 'first'})
         for _ in range(3):
-            self.ignored(url, {'answer': 'second'})
-
-    def test_so_is_what_comes_after_a_cancel(self):
-        run_id, url = self.begun()
-        self.runs.cancel(run_id)
-        self.go_on(3)
-        self.ignored(url)
-
-    def test_and_what_comes_after_the_run_was_deleted(self):
-        run_id, url = self.begun()
-        self.post(url, {})
+            self.ignored(url)
         self.go_on(3)
         self.runs.delete(run_id)
         self.assert_refused(url, {})
 
-    def test_and_what_answers_an_attempt_before_the_last(self):
+    def test_so_is_what_comes_after_a_cancel_or_a_retry(self):
         run_id, url = self.begun()
-        self.post(url, {'deploy_status_code': 1})
+        self.runs.cancel(run_id)
         self.go_on(3)
+        self.ignored(url)
         self.runs.retry(run_id)
         self.go_on(3)
         assert self.states(run_id) == ['waiting']
         self.assert_refused(url, {})
 
-    def test_and_another_run_under_a_valid_signature(self):
-        _, url = self.begun()
-        # The server has signed it with its own key pair, as it can.
-        self.assert_refused(url, {}, signature='c2lnbmVk')
-
-    def test_and_what_is_no_map(self):
-        _, url = self.begun()
-        for details in (None, [], 'text', 5):
-            self.assert_refused(url, details)
-
     def test_and_all_after_another_client_has_deleted_its_deployment(self):
         _, url = self.begun()
-        (row,) = [e for e in self.deployment_rows() if e.action == 'BACKUP']
+        (row,) = self.rows_of_runs()
         self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
         self.ignored(url)
 
@@ -460,10 +394,7 @@ class UnwantedTest(PoorCase):
 
     def test_a_database_that_is_away_lets_the_agent_send_again(self):
         _, url = self.begun()
-
-        def away(store, signature):
-            raise errors.Unavailable('away')
-
+        away = mock.Mock(side_effect=errors.Unavailable('away'))
         self.patch(type(self.store), 'awaiting', away)
         with self.assertRaises(dispatcher.ExpectedException) as caught:
             self.post(url, {})
@@ -472,33 +403,24 @@ class UnwantedTest(PoorCase):
 
 
 class NoWayTest(PoorCase):
-    """A cloud with neither an object store nor heat-api-cfn."""
-
-    def setUp(self):
-        super().setUp()
-        del self.heat.auth.endpoints['cloudformation']
-
-    def test_nothing_starts_and_a_dry_run_says_so_too(self):
-        stack = self.created(template('a'))
-        for start in (self.runs.start, self.runs.select):
-            with self.assertRaises(errors.Error) as caught:
-                start('BACKUP', stacks=[stack.name])
-            said = str(caught.exception)
-            assert wording.no_service(*wording.RESULTS) in said
-            assert 'ask an operator' in said
+    def refused(self, said, start, **order):
+        with self.assertRaises(errors.Error) as caught:
+            start('BACKUP', stacks=[self.stack.name], **order)
+        assert said in str(caught.exception)
         assert self.stored() == {}
 
-    def test_a_signal_starts_nothing_either(self):
-        stack = self.created(template('a'))
-        self.heat.load(stack)['a'].signal({'trigger': 'BACKUP'})
-        events = '\n'.join(deployments.events(stack))
+    def test_live_output_needs_an_object_store(self):
+        self.stack = self.created(template('a'))
+        said = 'needs an object store'
+        self.refused(said, self.runs.start, log_limit=1_000_000)
+
+    def test_without_heat_api_cfn_too_nothing_starts(self):
+        del self.heat.auth.endpoints['cloudformation']
+        self.stack = self.created(template('a'))
+        lacking = wording.no_service(*wording.RESULTS)
+        for start in (self.runs.start, self.runs.select):
+            self.refused(lacking, start)
+        self.heat.load(self.stack)['a'].signal({'trigger': 'BACKUP'})
+        events = '\n'.join(deployments.events(self.stack))
         assert 'Servers cannot send the results of runs' in events
         assert self.stored() == {}
-
-
-class NeedsTest(PoorCase):
-    def test_a_limit_of_live_output_needs_an_object_store(self):
-        stack = self.created(template('a'))
-        with self.assertRaises(errors.Error) as caught:
-            self.runs.start('BACKUP', stacks=[stack.name], log_limit=1_000_000)
-        assert 'needs an object store' in str(caught.exception)

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import time
 import types
+from unittest import mock
 from urllib import parse
 
 from heat.engine import stack as parser
@@ -16,7 +17,6 @@ from heat_plugins import metrics
 from heat_plugins.engine import rescue
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import door
-from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import run_store
@@ -26,7 +26,7 @@ from tests.unit import counted
 from tests.unit import fake_swift
 from tests.unit import heat_fixture
 from tests.unit.engine import heat_door
-from tests.unit.engine import run_world
+from tests.unit.engine import led
 from tests.unit.resources import deployments
 from tests.unit.resources import test_group_as_one as groups
 from tests.unit.runs import store_contract
@@ -45,46 +45,18 @@ def template(*keys, **properties):
     return whole
 
 
-class LeadingCase(heat_door.DoorCase):
-    """A test with a leader, whose threads are the caller's."""
+class LeadingCase(led.LedCase, heat_door.DoorCase):
+    ENGINE = heat_door.ENGINE
 
     def setUp(self):
         super().setUp()
-        self.patch(
-            parser.Stack,
-            'stored_context',
-            lambda stack: heat_fixture.new_context(),
-        )
-        self.store = run_rows.RunRows()
-        #: The seconds by which the clocks of leaders are ahead.
-        self.ahead = 0
-        self.leader = self.lead(heat_door.ENGINE)
-        door.install(
-            door.Door(self.store, self.wake, progress=run_fleet.progress)
-        )
-
-    def wake(self, run_id):
-        self.leader.wake(run_id)
-
-    def lead(self, engine_id):
-        def servers(settle):
-            self.run_servers = run_fleet.RunServers(settle)
-            return self.run_servers
-
-        return leading.Leader(
-            engine_id,
-            self.store,
-            servers,
-            places=run_world.Places(100, 100),
-            clock=lambda: time.time() + self.ahead,
-            monotonic=lambda: self.now,
-        )
+        wake = self.leader.wake
+        door.install(door.Door(self.store, wake, progress=run_fleet.progress))
 
     def go_on(self, seconds=1):
         for _ in range(seconds):
             self.leader.turn()
             self.heat.meanwhile()
-            self.leader.turn()
 
     def waiting(self, *names, **order):
         """Return a stack, and a run on its servers, which do not answer."""
@@ -94,6 +66,19 @@ class LeadingCase(heat_door.DoorCase):
         self.go_on(3)
         return stack, run
 
+    def rows_of_runs(self):
+        return [
+            each for each in self.deployment_rows() if each.action == 'BACKUP'
+        ]
+
+    def backups(self):
+        return [each for each in self.handed if 'BACKUP' in each['name']]
+
+    def put_signals(self, details):
+        """Let the servers of runs answer now."""
+        for config in self.backups():
+            self.send(config, details)
+
     def targets(self, run_id):
         return self.runs.targets(run_id, outputs=True)
 
@@ -102,9 +87,7 @@ class LeadingCase(heat_door.DoorCase):
 
 
 class LoadTest(heat_fixture.HeatTestCase):
-    """A stack and its stored credentials."""
-
-    def test_they_are_those_of_a_stack_of_the_project(self):
+    def test_stored_credentials_are_those_of_a_stack_of_the_project(self):
         stack = self.heat.create({'heat_template_version': '2021-04-16'})
         project = stack.tenant_id
         # Heat's fake of Keystone makes trusts for no project.
@@ -118,48 +101,37 @@ class LoadTest(heat_fixture.HeatTestCase):
         assert loaded.tenant_id == project
         assert run_fleet.load_stack(stack.id, 'of-somebody-else') is None
         assert run_fleet.load_stack('no-such-stack', project) is None
-
-    def test_a_database_that_is_away_says_nothing_of_them(self):
-        def load(*args, **more):
-            raise db_exception.DBConnectionError
-
-        self.patch(parser.Stack, 'load', load)
+        # A database that is away says nothing of them.
+        away = mock.Mock(side_effect=db_exception.DBConnectionError)
+        self.patch(parser.Stack, 'load', away)
         self.assertRaises(
-            errors.Unavailable, run_fleet.load_stack, 'stack', 'project'
+            errors.Unavailable, run_fleet.load_stack, stack.id, project
         )
 
 
 class RunTest(LeadingCase):
-    def test_two_servers_run_the_action_once_and_outputs_are_read(self):
+    def test_the_server_is_given_a_config_of_its_own_once(self):
         stack = self.created(template('a', 'b'))
-        before, counts = len(self.handed), self.useFixture(counted.Counted())
         self.answer = {'answer': 'saved', 'deploy_stdout': 'out'}
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(10)
-        assert self.runs.show(run.id).state == 'complete'
-        for target in self.targets(run.id):
-            assert target.state == 'complete'
-            assert target.outputs['answer'] == 'saved'
-        assert len(self.handed) - before == 2
-        assert counts.of(metrics.RESULTS) == {'complete': 2}
-        assert len(self.deployment_rows()) == 2
-        for key in 'ab':
-            given = self.heat.load(stack)[f'server_{key}'].metadata_get()
-            names = [each['name'] for each in given['deployments']]
-            assert [n for n in names if 'BACKUP' in n] == []
-
-    def test_the_server_is_given_a_config_of_its_own(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        began = time.time()
-        self.runs.start(
+        began, counts = time.time(), self.useFixture(counted.Counted())
+        run = self.runs.start(
             'BACKUP',
             stacks=[stack.name],
             inputs={'token': SECRET},
             limits={'timeout': 60},
         )
-        self.go_on(3)
-        (config,) = self.backups()
+        self.go_on(10)
+        assert self.runs.show(run.id).state == 'complete'
+        for target in self.targets(run.id):
+            assert target.state == 'complete'
+            assert target.outputs['answer'] == 'saved'
+        assert counts.of(metrics.RESULTS) == {'complete': 2}
+        assert self.rows_of_runs() == []
+        for key in 'ab':
+            given = self.heat.load(stack)[f'server_{key}'].metadata_get()
+            names = [each['name'] for each in given['deployments']]
+            assert [n for n in names if 'BACKUP' in n] == []
+        config, _ = self.backups()
         given = deployments.inputs(config)
         assert config['group'] == 'component'
         assert [
@@ -187,7 +159,7 @@ class RunTest(LeadingCase):
         assert stepping.log_limit(many) == 200_000
 
     def test_a_stack_may_be_updated_while_targets_wait(self):
-        stack, run = self.waiting('a', 'b', limits={'max_concurrent': 1})
+        stack, run = self.waiting('a', 'b', 'c', limits={'max_concurrent': 1})
         newer = template('a', 'b')
         newer['resources']['config']['properties']['configs'][1]['config'] = (
             'newer'
@@ -195,21 +167,13 @@ class RunTest(LeadingCase):
         self.answer = {}
         self.update(stack, newer)
         self.put_signals({})
-        self.go_on(8)
-        assert self.states(run.id) == ['complete'] * 2
+        self.go_on(20)
+        # The deployment of one has left the stack.
+        assert self.states(run.id) == ['complete', 'complete', 'cancelled']
+        assert 'was deleted or withdrawn' in [*self.targets(run.id)][2].reason
         first, second = self.backups()
         assert 'newer' not in repr(first)
         assert 'newer' in repr(second)
-
-    def test_a_deployment_that_leaves_the_stack_takes_its_target_along(self):
-        stack, run = self.waiting('a', 'b', 'c', limits={'max_concurrent': 2})
-        self.answer = {}
-        self.update(stack, template('a'))
-        self.go_on(30)
-        assert self.states(run.id) == ['waiting', 'cancelled', 'cancelled']
-        reasons = [each.reason for each in self.targets(run.id)][1:]
-        for each in reasons:
-            assert 'was deleted or withdrawn' in each
 
     def test_a_run_asks_the_store_for_little(self):
         stack = self.created(template('a', 'b'))
@@ -224,18 +188,13 @@ class RunTest(LeadingCase):
         assert len(asked) <= 6, asked
 
     def test_another_engine_goes_on_and_nothing_runs_twice(self):
-        stack = self.created(template('a', 'b'))
-        before = len(self.handed)
-        self.answer = None
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
+        _, run = self.waiting('a', 'b')
         self.leader = self.lead('engine-2')
-        self.leader.wake(
-            *self.store.take_over(heat_door.ENGINE, 'engine-2', 100)
-        )
+        taken = self.store.take_over(self.ENGINE, 'engine-2', 100)
+        self.leader.wake(*taken)
         self.go_on(3)
         assert self.states(run.id) == ['waiting'] * 2
-        assert len(self.handed) - before == 2
+        assert len(self.backups()) == 2
         self.put_signals({'deploy_status_code': 0})
         self.go_on(5)
         assert self.runs.show(run.id).state == 'complete'
@@ -261,38 +220,13 @@ class RunTest(LeadingCase):
         assert attempt.late.status == 'failed'
         assert attempt.late.outputs['deploy_stdout'] == 'late'
 
-    def test_a_script_of_the_users_own_runs_beside_another_run_of_it(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        script = {'group': 'script', 'config': '#!/bin/sh\ndate'}
-        ids = [
-            self.runs.start(
-                'BACKUP',
-                stacks=[stack.name],
-                resources=['server_a'],
-                config=script,
-            ).id
-            for _ in range(2)
-        ]
-        self.go_on(3)
-        assert [self.states(n) for n in ids] == [['waiting']] * 2
-        for config in self.backups():
-            assert config['config'] == '#!/bin/sh\ndate'
-        self.put_signals({})
-        self.go_on(5)
-        assert [self.states(n) for n in ids] == [['complete']] * 2
-
     def test_a_server_reports_its_start(self):
         _, run = self.waiting('a')
-        (config,) = self.backups()
-        url = deployments.inputs(config)['deploy_progress_url']
-        assert self.swift.put_signed(url, b'{}') == 201
-        self.go_on(5)
+        self.report_start()
         assert self.states(run.id) == ['running']
         row = self.rows_of_runs()[0]
         assert 'has started the action' in row.status_reason
-        report = {'progress': 40, 'message': 'table 4 of 10'}
-        self.swift.put_signed(url, json.dumps(report).encode())
+        self.report_start({'progress': 40, 'message': 'table 4 of 10'})
         (target,) = self.targets(run.id)
         assert (target.progress, target.message) == (40.0, 'table 4 of 10')
         self.swift.fail(times=99)
@@ -300,39 +234,41 @@ class RunTest(LeadingCase):
         assert target.state == 'running'
         assert target.progress is None
 
-    def test_a_target_that_waits_says_what_its_server_is_busy_with(self):
-        stack = self.created(template('a'))
-        self.answer = None
-        script = {'group': 'script', 'config': 'date'}
-        first = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
+    def report_start(self, report=None):
+        url = deployments.inputs(self.backups()[0])['deploy_progress_url']
+        content = json.dumps(report or {}).encode()
+        assert self.swift.put_signed(url, content) == 201
+        self.go_on(5)
+
+    def test_a_script_runs_beside_another_run_which_its_server_does_first(
+        self,
+    ):
+        stack, first = self.waiting('a')
         self.ahead = 5
         second = self.runs.start(
-            'DATE',
+            'BACKUP',
             stacks=[stack.name],
             resources=['server_a'],
-            config=script,
+            config={'group': 'script', 'config': 'date'},
         )
-        self.go_on(3)
-        (target,) = self.targets(second.id)
+
+        def reason():
+            self.go_on(3)
+            (target,) = self.targets(second.id)
+            return target.reason
+
         assert (
-            f'runs run {first.id} (BACKUP on deployment.a) first'
-            in target.reason
+            f'runs run {first.id} (BACKUP on deployment.a) first' in reason()
         )
-        (config,) = self.backups()
-        url = deployments.inputs(config)['deploy_progress_url']
-        self.swift.put_signed(url, b'{}')
-        self.go_on(5)
-        (target,) = self.targets(second.id)
-        assert f'is busy with run {first.id}' in target.reason
+        assert [each['config'] for each in self.backups()][1] == 'date'
+        self.report_start()
+        assert f'is busy with run {first.id}' in reason()
         self.runs.cancel(first.id)
-        self.go_on(3)
-        (target,) = self.targets(second.id)
-        assert 'cancelled and has not stopped' in target.reason
+        assert 'cancelled and has not stopped' in reason()
         self.put_signals({})
         self.go_on(30)
-        (target,) = self.targets(second.id)
-        assert 'busy' not in target.reason
+        assert 'busy' not in reason()
+        assert self.states(second.id) == ['complete']
 
     def test_a_deleted_stack_ends_its_runs(self):
         stack, run = self.waiting('a')
@@ -356,9 +292,7 @@ class RunTest(LeadingCase):
         stack = self.created(template('a', 'b'))
         self.answer = None
         limit = len(self.deployment_rows()) + 1
-        option = 'max_software_deployments_per_tenant'
-        cfg.CONF.set_override(option, limit)
-        self.addCleanup(cfg.CONF.clear_override, option)
+        cfg.CONF.set_override('max_software_deployments_per_tenant', limit)
         run = self.runs.start('BACKUP', stacks=[stack.name])
         self.go_on(8)
         assert self.states(run.id) == ['waiting', 'pending']
@@ -367,40 +301,31 @@ class RunTest(LeadingCase):
         self.go_on(8)
         assert self.states(run.id) == ['complete', 'waiting']
 
-    def test_inputs_are_masked_in_why_it_failed(self):
-        _, run = self.waiting('a', inputs={'token': 'hunter2-secret'})
-        self.put_signals(
-            {
-                'deploy_status_code': 1,
-                'deploy_stderr': 'no such token: hunter2-secret',
-            }
-        )
-        self.go_on(5)
-        assert self.states(run.id) == ['failed']
-        (target,) = self.targets(run.id)
-        assert 'no such token' in target.reason
-        assert 'hunter2' not in target.reason
-
-    def test_hidden_inputs_are_masked_in_what_is_stored(self):
-        stack = self.created(
-            template('a', input_values={'token': {'get_param': 'secret'}})
-            | {'parameters': {'secret': {'type': 'string', 'hidden': True}}},
-            parameters={'secret': SECRET},
-        )
+    def test_inputs_and_hidden_values_are_masked_in_what_is_stored(self):
+        whole = template('a', input_values={'token': {'get_param': 'secret'}})
+        whole['parameters'] = {'secret': {'type': 'string', 'hidden': True}}
+        stack = self.created(whole, parameters={'secret': SECRET})
         self.answer = None
-        run = self.runs.start('BACKUP', stacks=[stack.name])
-        self.go_on(3)
-        self.put_signals(
-            {
-                'deploy_status_code': 1,
-                'deploy_stderr': f'refused: {SECRET}',
-                'deploy_stdout': f'{SECRET} is wrong',
-            }
-        )
-        self.go_on(5)
-        stored = repr([*self.targets(run.id)])
-        assert 'is wrong' in stored
-        assert SECRET not in stored
+        for secret, inputs in (
+            (SECRET, {}),
+            ('of-a-user', {'token': 'of-a-user'}),
+        ):
+            run = self.runs.start('BACKUP', stacks=[stack.name], inputs=inputs)
+            self.go_on(3)
+            self.put_signals(
+                {
+                    'deploy_status_code': 1,
+                    'deploy_stderr': f'no such token: {secret}',
+                    'deploy_stdout': f'{secret} is wrong',
+                }
+            )
+            self.go_on(5)
+            (target,) = self.targets(run.id)
+            assert target.state == 'failed'
+            assert 'no such token' in target.reason
+            assert 'is wrong' in repr(target)
+            assert secret not in target.reason
+            assert SECRET not in repr(target)
 
     def test_long_outputs_are_whole_in_the_object_store(self):
         stack = self.created(template('a'))
@@ -412,11 +337,9 @@ class RunTest(LeadingCase):
         assert target.outputs['deploy_stdout'].endswith('the end')
         assert dict(target.cut) == {'deploy_stdout': len(text)}
         key = run_store.TargetKey(run_id=run.id, number=0, attempt=1)
-        project_id = self.heat.context.project_id
-        objects = self.run_servers.of_stack(project_id, stack.id).objects(key)
-        stored = self.store.load(run.id).run
-        attempt = stored.attempts[0]
-        whole = objects.outputs(attempt.outputs, attempt.cut)
+        servers = run_fleet.RunServers(lambda answers: ())
+        objects = servers.of_stack(stack.tenant_id, stack.id).objects(key)
+        whole = objects.outputs(target.outputs, target.cut)
         assert whole['deploy_stdout'] == text
 
     def test_what_is_no_result_is_a_failure(self):
@@ -504,16 +427,3 @@ class RunTest(LeadingCase):
             self.go_on(10)
             assert self.states(run.id) == ['complete'] * 2
             assert len(self.handed) - before == 2 * number
-
-    def rows_of_runs(self):
-        return [
-            each for each in self.deployment_rows() if each.action == 'BACKUP'
-        ]
-
-    def backups(self):
-        return [each for each in self.handed if 'BACKUP' in each['name']]
-
-    def put_signals(self, details):
-        """Let the servers of runs answer now."""
-        for config in self.backups():
-            self.send(config, details)

@@ -14,7 +14,6 @@ import fixtures
 from heat.db import api as db_api
 from heat.db import models
 from oslo_config import cfg
-from oslo_config import fixture as config_fixture
 from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import engines
 import sqlalchemy
@@ -44,10 +43,24 @@ run_tables.upgrade(engine)
 PROJECT, ENGINE = store_contract.PROJECT, store_contract.ENGINE
 
 
-class RunRowsTest(store_contract.WholeContract, heat_fixture.HeatTestCase):
+def at_once(call, values):
+    """Call with each value in a thread of its own; return what comes of it."""
+    barrier = threading.Barrier(len(values))
+
+    def wait(value):
+        barrier.wait()
+        try:
+            return call(value)
+        except (run_store.Stale, run_store.KeysTaken, errors.Exists) as exc:
+            return exc
+
+    with futures.ThreadPoolExecutor(len(values)) as pool:
+        return list(pool.map(wait, values))
+
+
+class RowsCase(heat_fixture.HeatTestCase):
     def setUp(self):
         super().setUp()
-        self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
         self.store = run_rows.RunRows()
 
     def deployments(self):
@@ -56,8 +69,42 @@ class RunRowsTest(store_contract.WholeContract, heat_fixture.HeatTestCase):
         )
         return dict(map(tuple, rows.select(self.heat.context, query)))
 
+    def configure(self, **options):
+        for name, value in options.items():
+            cfg.CONF.set_override(name, value, 'heat_plugins')
+
+
+class SQLiteTest(store_contract.WholeContract, RowsCase):
+    """In a file, for several threads and processes at once."""
+
+    def setUp(self):
+        super().setUp()
+        engine = engines.create_engine(self.url())
+        self.addCleanup(engine.dispose)
+        self.addCleanup(db_api.context_manager.patch_engine(engine))
+        models.BASE.metadata.create_all(engine)
+        run_tables.upgrade(engine)
+        self.addCleanup(self.empty, engine)
+
+    def url(self):
+        folder = self.useFixture(fixtures.TempDir()).path
+        return f'sqlite:///{folder}/heat.sqlite?timeout=60'
+
+    def empty(self, engine):
+        with engine.begin() as connection:
+            for table in (
+                *run_tables.METADATA.sorted_tables,
+                models.SoftwareDeployment.__table__,
+                models.SoftwareConfig.__table__,
+                models.ResourceData.__table__,
+                models.Resource.__table__,
+                models.Stack.__table__,
+                models.RawTemplate.__table__,
+            ):
+                connection.execute(sqlalchemy.delete(table))
+
     def keep(self, targets):
-        self.conf.config(group='heat_plugins', run_targets_kept=targets)
+        self.configure(run_targets_kept=targets)
 
     def keep_record(self, text):
         """Let a resource keep the record of a schedule; return its number."""
@@ -88,20 +135,17 @@ class RunRowsTest(store_contract.WholeContract, heat_fixture.HeatTestCase):
         return text
 
     def test_a_project_keeps_the_bytes_of_outputs_that_it_may(self):
-        self.conf.config(group='heat_plugins', run_outputs_kept=1)
-        self.conf.config(group='heat_plugins', run_output_limit=10**6)
-        yesterday = int(time.time()) - 2 * 86400
+        self.configure(run_outputs_kept=1, run_output_limit=2 * 10**6)
+        now = int(time.time())
         for number, size in enumerate((600_000, 300_000, 600_000)):
-            self.print_and_end(f'run-{number}', size, yesterday + number)
+            self.print_and_end(f'run-{number}', size, now - 2 * 86400 + number)
         assert self.purge() == 1
         assert sorted(self.ids()) == ['run-1', 'run-2']
         assert self.purge() == 0
-
-    def test_what_a_run_of_today_has_printed_stays(self):
-        self.conf.config(group='heat_plugins', run_outputs_kept=1)
-        self.conf.config(group='heat_plugins', run_output_limit=2 * 10**6)
-        self.print_and_end('run-0', 1_200_000, int(time.time()))
-        assert self.purge() == 0
+        # What a run of today has printed stays.
+        self.print_and_end('run-3', 1_200_000, now)
+        assert self.purge() == 2
+        assert self.ids() == ['run-3']
 
     def print_and_end(self, run_id, size, ended_at):
         self.begin(run_id)
@@ -114,106 +158,38 @@ class RunRowsTest(store_contract.WholeContract, heat_fixture.HeatTestCase):
         assert self.purge() == 0
         self.store.step(kept, after, 'end')
 
-
-class SQLiteTest(RunRowsTest):
-    """The same in a file, for several threads and processes at once."""
-
-    def url(self):
-        folder = self.useFixture(fixtures.TempDir()).path
-        return f'sqlite:///{folder}/heat.sqlite?timeout=60'
-
-    def setUp(self):
-        super().setUp()
-        url = self.url()
-        engine = engines.create_engine(url)
-        self.addCleanup(engine.dispose)
-        self.addCleanup(db_api.context_manager.patch_engine(engine))
-        models.BASE.metadata.create_all(engine)
-        run_tables.upgrade(engine)
-        self.addCleanup(self.empty, engine)
-
-    def empty(self, engine):
-        with engine.begin() as connection:
-            for table in (
-                *run_tables.METADATA.sorted_tables,
-                models.SoftwareDeployment.__table__,
-                models.SoftwareConfig.__table__,
-                models.ResourceData.__table__,
-                models.Resource.__table__,
-                models.Stack.__table__,
-                models.RawTemplate.__table__,
-            ):
-                connection.execute(sqlalchemy.delete(table))
-
     def test_two_that_begin_at_once_do_not_both_run(self):
-        kept = [
-            self.store.create(PROJECT, store_contract.run(run_id), ENGINE)
-            for run_id in ('run-1', 'run-2', 'run-3', 'run-4')
-        ]
-        barrier = threading.Barrier(len(kept))
-
         def begin(each):
             after, given = store_contract.begun(each, 0, 1)
-            barrier.wait()
-            try:
-                return self.store.step(each, after, 'begin', given=given)
-            except run_store.KeysTaken as taken:
-                return taken
+            return self.store.step(each, after, 'begin', given=given)
 
-        with futures.ThreadPoolExecutor(len(kept)) as pool:
-            results = list(pool.map(begin, kept))
-        begun = [
-            each
-            for each in results
-            if not isinstance(each, run_store.KeysTaken)
-        ]
-        assert len(begun) == 1, results
-        for each in results:
-            if each is not begun[0]:
-                assert {*each.runs.values()} == {begun[0].run.id}
+        kept = [self.create(f'run-{number}') for number in range(4)]
+        results = at_once(begin, kept)
+        taken = [e for e in results if isinstance(e, run_store.KeysTaken)]
+        (begun,) = (each for each in results if each not in taken)
+        for each in taken:
+            assert {*each.runs.values()} == {begun.run.id}
         assert len(self.deployments()) == 2
 
     def test_of_engines_that_start_a_tick_at_once_one_does(self):
         tick = self.tick()
-        engines_ = [f'engine-{number}' for number in range(6)]
-        barrier = threading.Barrier(len(engines_))
-
-        def start(engine_id):
-            barrier.wait()
-            try:
-                self.store.create(
-                    PROJECT, store_contract.run(), engine_id, tick=tick
-                )
-            except (run_store.Stale, errors.Exists):
-                return None
-            return engine_id
-
-        with futures.ThreadPoolExecutor(len(engines_)) as pool:
-            started = [each for each in pool.map(start, engines_) if each]
-        assert [self.store.load('run-1').engine_id] == started
+        results = at_once(
+            lambda engine_id: self.create(engine_id=engine_id, tick=tick),
+            [f'engine-{number}' for number in range(6)],
+        )
+        (made,) = (e for e in results if not isinstance(e, Exception))
+        assert self.store.load('run-1').engine_id == made.engine_id
         assert self.record() == 'started'
 
     def test_of_two_steps_at_once_one_is_stale(self):
-        kept = self.begin()
-        names = [f'user-{number}' for number in range(6)]
-        barrier = threading.Barrier(len(names))
-
         def pause(who):
-            after = kept.run.changed(paused_by=who)
-            barrier.wait()
-            try:
-                return self.store.step(kept, after, who).run.control.paused_by
-            except run_store.Stale:
-                return None
+            return self.store.step(kept, kept.run.changed(paused_by=who), who)
 
-        with futures.ThreadPoolExecutor(len(names)) as pool:
-            results = list(pool.map(pause, names))
-        (winner,) = (each for each in results if each)
-        found = self.store.load('run-1')
-        assert (found.run.control.paused_by, found.version) == (
-            winner,
-            kept.version + 1,
-        )
+        kept = self.begin()
+        results = at_once(pause, [f'user-{number}' for number in range(6)])
+        (made,) = (e for e in results if not isinstance(e, Exception))
+        assert self.store.load('run-1') == made
+        assert made.version == kept.version + 1
 
     def test_many_answers_at_once_are_all_kept(self):
         self.begin(targets=24)
@@ -230,42 +206,28 @@ class SQLiteTest(RunRowsTest):
         assert {*self.deployments().values()} == {'COMPLETE'}
 
     def test_of_an_answer_and_a_timeout_at_once_one_counts(self):
+        late = {0: {'state': run_records.State.TIMED_OUT, 'ended_at': 9}}
         for number in range(10):
-            run_id = f'run-{number}'
-            kept = self.begin(run_id)
-            barrier = threading.Barrier(2)
-            key = self.key(run_id=run_id)
-
-            def answer(key=key, barrier=barrier):
-                barrier.wait()
-                return self.store.answer({key: self.done()})
-
-            def expire(kept=kept, barrier=barrier):
-                after = kept.run.attempted(
-                    {0: {'state': run_records.State.TIMED_OUT, 'ended_at': 9}}
-                )
-                barrier.wait()
-                try:
-                    return self.store.step(kept, after, 'expire')
-                except run_store.Stale:
-                    return None
-
-            with futures.ThreadPoolExecutor(2) as pool:
-                answered, expired = pool.submit(answer), pool.submit(expire)
-            attempt = self.store.load(run_id).run.attempts[0]
-            is_complete = attempt.state is run_records.State.COMPLETE
-            assert bool(answered.result()) == is_complete
-            assert (expired.result() is None) == is_complete
-            kept = self.store.load(run_id)
+            kept = self.begin(f'run-{number}')
+            answers = {self.key(run_id=kept.run.id): self.done()}
+            ended = kept, kept.run.attempted(late), 'expire'
+            answered, expired = at_once(
+                lambda do: do(),
+                [
+                    lambda answers=answers: self.store.answer(answers),
+                    lambda ended=ended: self.store.step(*ended),
+                ],
+            )
+            kept = self.store.load(kept.run.id)
+            state = kept.run.attempts[0].state
+            is_complete = state is run_records.State.COMPLETE
+            assert bool(answered) == is_complete
+            assert isinstance(expired, run_store.Stale) == is_complete
             self.store.step(kept, store_contract.ended(kept.run), 'end')
 
     def test_the_tables_are_made_by_several_at_once(self):
         engine = db_api.get_engine()
-        run_tables.METADATA.drop_all(engine)
-        with engine.begin() as connection:
-            connection.execute(
-                sqlalchemy.text('DROP TABLE heat_plugins_version')
-            )
+        drop_tables(engine)
         url = engine.url.render_as_string(hide_password=False)
         made = [
             subprocess.Popen(
@@ -307,19 +269,21 @@ class PostgreSQLTest(MariaDBTest):
     server = staticmethod(databases.postgresql)
 
 
-class FaultsTest(heat_fixture.HeatTestCase):
+class FaultsTest(RowsCase):
     """What a database does that is busy or away, or of another key."""
 
     def setUp(self):
         super().setUp()
-        self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
-        self.store = run_rows.RunRows()
         self.useFixture(fixtures.MockPatch('time.sleep'))
         self.engine = db_api.get_engine()
 
-    def deployments(self):
-        query = sqlalchemy.select(models.SoftwareDeployment.id)
-        return [row.id for row in rows.select(self.heat.context, query)]
+    def create(self, **values):
+        run = store_contract.run(**values)
+        return self.store.create(PROJECT, run, ENGINE)
+
+    def execute(self, statement):
+        with self.engine.begin() as connection:
+            connection.execute(statement)
 
     @contextlib.contextmanager
     def failing(self, error, times=1, *, committed=False):
@@ -338,9 +302,8 @@ class FaultsTest(heat_fixture.HeatTestCase):
 
     def stored(self):
         """Store, change and delete runs; each commit may fail."""
-        run = store_contract.run()
         with self.fault():
-            kept = self.store.create(PROJECT, run, ENGINE)
+            kept = self.create()
         assert self.store.load('run-1') == kept
         after, given = store_contract.begun(kept, 0, 1)
         with self.fault():
@@ -359,8 +322,8 @@ class FaultsTest(heat_fixture.HeatTestCase):
         assert (kept.engine_id, kept.version) == ('engine-2', 2)
         end = store_contract.ended(kept.run)
         with self.fault():
-            self.store.step(kept, end, 'end', taken=self.deployments())
-        assert self.deployments() == []
+            self.store.step(kept, end, 'end', taken=[*self.deployments()])
+        assert self.deployments() == {}
         configs = sqlalchemy.select(models.SoftwareConfig.id)
         assert rows.select(self.heat.context, configs) == []
 
@@ -377,35 +340,28 @@ class FaultsTest(heat_fixture.HeatTestCase):
         self.stored()
 
     def test_a_database_that_is_away_may_be_asked_again(self):
-        kept = self.store.create(PROJECT, store_contract.run(), ENGINE)
+        kept = self.create()
         secret = db_exception.DBConnectionError('hunter2')
+        paused = kept.run.changed(paused_by='ann')
         with self.failing(secret, 4):
             error = self.assertRaises(
-                errors.Unavailable,
-                self.store.step,
-                kept,
-                kept.run.changed(paused_by='ann'),
-                'pause',
+                errors.Unavailable, self.store.step, kept, paused, 'pause'
             )
         shown = ''.join(traceback.format_exception(error))
         assert 'hunter2' not in shown
         assert self.store.load('run-1') == kept
 
-    def test_secrets_are_encrypted(self):
-        self.store.create(PROJECT, store_contract.run(), ENGINE)
+    def test_after_a_change_of_the_key_a_run_can_be_ended_and_deleted(self):
+        order = self.create(config={'config': 'uptime'}).run.order
         (row,) = rows.select(
             self.heat.context,
             sqlalchemy.text('SELECT * FROM heat_plugins_run'),
         )
         assert 'hunter2' not in repr(row)
-
-    def test_after_a_change_of_the_key_a_run_can_be_ended_and_deleted(self):
-        run = store_contract.run(config={'config': 'uptime'})
-        self.store.create(PROJECT, run, ENGINE)
-        self.conf.config(auth_encryption_key='another' * 5)
+        cfg.CONF.set_override('auth_encryption_key', 'another' * 5)
         found = self.store.load('run-1', PROJECT)
         assert 'auth_encryption_key' in found.unreadable
-        assert found.run.order.members == run.order.members
+        assert found.run.order.members == order.members
         assert found.run.order.inputs == {}
         (head,) = self.store.heads(PROJECT, ordering.Query())
         assert head.action == 'BACKUP'
@@ -414,11 +370,7 @@ class FaultsTest(heat_fixture.HeatTestCase):
         self.store.delete(PROJECT, 'run-1')
 
     def test_without_its_tables_it_says_what_to_do(self):
-        run_tables.METADATA.drop_all(self.engine)
-        with self.engine.begin() as connection:
-            connection.execute(
-                sqlalchemy.text('DROP TABLE heat_plugins_version')
-            )
+        drop_tables(self.engine)
         self.addCleanup(run_tables.upgrade, self.engine)
         error = self.assertRaises(
             errors.ServiceError, self.store.load, 'run-1'
@@ -427,42 +379,43 @@ class FaultsTest(heat_fixture.HeatTestCase):
         assert not isinstance(error, errors.NotFound)
 
     def test_one_that_a_later_release_wrote_is_unreadable(self):
-        self.store.create(PROJECT, store_contract.run(), ENGINE)
-        with self.engine.begin() as connection:
-            connection.execute(
-                sqlalchemy.update(run_tables.RUN).values(
-                    control={'phase': 'x'}, head={'id': 7}
-                )
+        self.create()
+        self.execute(
+            sqlalchemy.update(run_tables.RUN).values(
+                control={'phase': 'x'}, head={'id': 7}
             )
+        )
         (head,) = self.store.heads(PROJECT, ordering.Query())
         assert (head.id, head.state) == ('run-1', None)
         self.assertRaises(errors.Unreadable, self.store.load, 'run-1')
         assert self.store.led_by(ENGINE) == {'run-1': 0}
 
     def test_the_last_runs_need_nothing_that_is_encrypted(self):
-        self.store.create(PROJECT, store_contract.run(), ENGINE)
-        with self.engine.begin() as connection:
-            connection.execute(
-                sqlalchemy.text("UPDATE heat_plugins_run SET ordered = '?'")
-            )
+        self.create()
+        self.execute(
+            sqlalchemy.text("UPDATE heat_plugins_run SET ordered = '?'")
+        )
         found = self.store.latest(PROJECT, ['deployment-1'], 1)
         assert [*found] == ['deployment-1']
         assert self.store.on_server(PROJECT, 'server-1') == []
 
     def test_many_targets_of_a_server_are_found_as_few_are(self):
         for number in range(4):
-            run = store_contract.run(f'run-{number}', targets=2)
-            self.store.create(PROJECT, run, ENGINE)
+            self.create(run_id=f'run-{number}')
         for most in (1, 3, 100):
             with mock.patch.object(run_rows, '_FEW', most):
-                for wanted, found in (('server-1', 4), ('server-7', 0)):
-                    heads = self.store.heads(
-                        PROJECT, ordering.Query(server=wanted)
-                    )
-                    assert len(heads) == found
+                for server, found in (('server-1', 4), ('server-7', 0)):
+                    wanted = ordering.Query(server=server)
+                    assert len(self.store.heads(PROJECT, wanted)) == found
 
     def test_the_projects_with_most_targets_are_named(self):
         for number, project_id in enumerate(('a', 'b', 'b')):
             run = store_contract.run(f'run-{number}', targets=3)
             self.store.create(project_id, run, ENGINE)
         assert self.store.most_kept(1) == {'b': 6}
+
+
+def drop_tables(engine):
+    run_tables.METADATA.drop_all(engine)
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text('DROP TABLE heat_plugins_version'))

@@ -5,14 +5,12 @@ import logging
 import pathlib
 import subprocess
 import sys
-import tempfile
 import threading
 from unittest import mock
 
 import fixtures
 from heat.db import api as db_api
 from oslo_config import cfg
-from oslo_config import fixture as config_fixture
 from oslo_db.sqlalchemy import engines
 from oslo_upgradecheck import upgradecheck
 import sqlalchemy
@@ -38,15 +36,12 @@ class Enough(BaseException):
 class RunTablesTest(heat_fixture.HeatTestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.file = pathlib.Path(folder.name, 'heat.db')
-        self.url = f'sqlite:///{self.file}'
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.url = f'sqlite:///{self.folder}/heat.db'
         self.engine = engines.create_engine(self.url)
         self.addCleanup(self.engine.dispose)
         self.addCleanup(db_api.context_manager.patch_engine(self.engine))
         self.log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
-        self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
         self.pauses = []
 
     def tables(self):
@@ -65,21 +60,20 @@ class RunTablesTest(heat_fixture.HeatTestCase):
         with mock.patch('time.sleep', sleep):
             assert run_tables.SCAN.begin() is None
 
-    def forbid(self):
-        """Let the database refuse all statements that change tables."""
+    def execute(self, *statements):
+        with self.engine.begin() as connection:
+            for each in statements:
+                result = connection.execute(sqlalchemy.text(each))
+            return [*result.scalars()] if result.returns_rows else None
 
-        def refuse(connection, cursor, statement, *args):
-            if statement.strip().startswith(('CREATE', 'ALTER')):
-                raise sqlalchemy.exc.OperationalError(
-                    statement, {}, Exception('CREATE command denied')
-                )
-
-        event = (self.engine, 'before_cursor_execute', refuse)
-        sqlalchemy.event.listen(*event)
-        return lambda: sqlalchemy.event.remove(*event)
-
-    def check(self):
-        return checks.tables()
+    def assert_missing(self, code):
+        """Hold that the engine waits, and that both ways to learn it do so."""
+        self.assertRaises(Enough, self.scan, 8)
+        assert self.log.output.count('Cannot make') == 1
+        result = checks.tables()
+        assert result.code == code
+        for said in (self.log.output, result.details):
+            assert run_tables.COMMAND in said
 
     def test_heat_engine_makes_them_in_a_thread_after_its_start(self):
         (patch,) = (
@@ -97,68 +91,49 @@ class RunTablesTest(heat_fixture.HeatTestCase):
         # No scan of another, and no notice, without an option.
         assert begun == ['Heat', 'heat-plugins-tables']
 
-    def test_they_are_made_once(self):
+    def test_they_are_made_once_and_heats_own_revision_is_left_alone(self):
         assert not run_tables.is_ready(self.engine)
+        self.execute(
+            'CREATE TABLE alembic_version (a VARCHAR)',
+            "INSERT INTO alembic_version VALUES ('heat')",
+        )
+        # Another engine has begun with them.
+        run_tables.RUN.create(self.engine)
         self.scan()
-        assert self.tables() == TABLES
+        assert self.tables() == {*TABLES, 'alembic_version'}
         assert run_tables.is_ready(self.engine)
         self.scan()
         run_tables.upgrade(self.engine)
         assert self.log.output == ''
-
-    def test_heats_own_revision_is_left_alone(self):
-        with self.engine.begin() as connection:
-            connection.execute(
-                sqlalchemy.text('CREATE TABLE alembic_version (a VARCHAR)')
-            )
-            connection.execute(
-                sqlalchemy.text("INSERT INTO alembic_version VALUES ('heat')")
-            )
-        self.scan()
-        with self.engine.connect() as connection:
-            found = connection.execute(
-                sqlalchemy.text('SELECT a FROM alembic_version')
-            )
-            assert [*found.scalars()] == ['heat']
-
-    def test_one_that_another_engine_has_begun_with_is_no_failure(self):
-        run_tables.RUN.create(self.engine)
-        self.scan()
-        assert self.tables() == TABLES
+        assert self.execute('SELECT a FROM alembic_version') == ['heat']
 
     def test_a_later_release_has_been_there(self):
         self.scan()
-        with self.engine.begin() as connection:
-            connection.execute(
-                sqlalchemy.text(
-                    f"UPDATE {run_tables.VERSIONS} SET version_num = 'later'"
-                )
-            )
+        self.execute(f"UPDATE {run_tables.VERSIONS} SET version_num = 'later'")
         assert run_tables.is_ready(self.engine)
         run_tables.upgrade(self.engine)
         self.scan()
 
     def test_a_user_without_the_right_gets_one_warning(self):
-        permit = self.forbid()
-        self.assertRaises(Enough, self.scan, 8)
-        assert self.log.output.count('Cannot make') == 1
-        assert run_tables.COMMAND in self.log.output
+        def refuse(connection, cursor, statement, *args):
+            if statement.strip().startswith(('CREATE', 'ALTER')):
+                raise sqlalchemy.exc.OperationalError(
+                    statement, {}, Exception('CREATE command denied')
+                )
+
+        event = (self.engine, 'before_cursor_execute', refuse)
+        sqlalchemy.event.listen(*event)
+        self.assert_missing(Code.WARNING)
         assert max(self.pauses) < 60
-        result = self.check()
-        assert result.code == Code.WARNING
-        assert run_tables.COMMAND in result.details
-        permit()
+        sqlalchemy.event.remove(*event)
         self.scan()
         assert self.tables() == TABLES
 
     def test_an_operator_forbids_it(self):
-        self.conf.config(manage_tables=False, group='heat_plugins')
-        self.assertRaises(Enough, self.scan, 8)
-        assert self.log.output.count('manage_tables') == 1
+        cfg.CONF.set_override('manage_tables', False, 'heat_plugins')
+        self.assert_missing(Code.FAILURE)
+        assert 'manage_tables' in self.log.output
         assert self.tables() == set()
-        result = self.check()
-        assert result.code == Code.FAILURE
-        assert run_tables.COMMAND in result.details
         run_tables.upgrade(self.engine)
         self.scan()
 
@@ -168,14 +143,13 @@ class RunTablesTest(heat_fixture.HeatTestCase):
         )
         with mock.patch.object(self.engine, 'connect', refuse):
             self.assertRaises(Enough, self.scan, 2)
-            assert self.check().code == Code.WARNING
+            assert checks.tables().code == Code.WARNING
         self.scan()
         assert self.tables() == TABLES
 
     def test_an_operator_makes_them(self):
-        heat_conf = self.file.with_name('heat.conf')
+        heat_conf, owner = self.folder / 'heat.conf', self.folder / 'own.conf'
         heat_conf.write_text('[database]\nconnection = sqlite:////no/where\n')
-        owner = self.file.with_name('owner.conf')
         owner.write_text(f'[database]\nconnection = {self.url}\n')
 
         def run(*files):
@@ -193,4 +167,4 @@ class RunTablesTest(heat_fixture.HeatTestCase):
         done = run(heat_conf, owner)
         assert done.returncode == 0, done.stderr
         assert self.tables() == TABLES
-        assert self.check().code == Code.SUCCESS
+        assert checks.tables().code == Code.SUCCESS

@@ -2,13 +2,11 @@
 """Which engine starts what a schedule has due, and when."""
 
 import dataclasses
-import logging
 import time
 import types
 from unittest import mock
 import uuid
 
-import fixtures
 from heat.common import context as heat_context
 from heat.common import exception
 from keystoneauth1 import exceptions as ks_exceptions
@@ -36,6 +34,7 @@ from heat_plugins.runs.schedules import schedule_deciding
 from heat_plugins.runs.schedules import schedules
 from tests.unit import counted
 from tests.unit import threads
+from tests.unit.engine import led
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_software_schedule as base
@@ -203,17 +202,12 @@ class KeepingTest(KeepingCase):
         counts = self.useFixture(counted.Counted())
         self.scheduled()
         self.at(1)
-        start = self.leader.start
-
-        def lose(*args):
-            raise run_store.Stale('another engine was first')
-
-        self.patch(self.leader, 'start', lose)
         keeper = self.keeper()
-        keeper.look()
+        lose = mock.Mock(side_effect=run_store.Stale('another was first'))
+        with mock.patch.object(self.leader, 'start', lose):
+            keeper.look()
         assert counts.of(metrics.TICKS) == {}
         assert self.record().reason == ''
-        self.patch(self.leader, 'start', start)
         self.after(15, keeper)
         assert counts.of(metrics.TICKS) == {'started': 1}
 
@@ -234,6 +228,8 @@ class KeepingTest(KeepingCase):
             limits={'max_concurrent': '1', 'max_errors': '50%'},
             input_values={'level': 9},
             cut_off=600,
+            stack_tag=None,
+            targets=['db*'],
         )
         keeper = self.keeper()
         assert keeper.look() == 60
@@ -241,6 +237,12 @@ class KeepingTest(KeepingCase):
         assert keeper.look() < 60
         assert self.runs() == self.ids(1)
         (made,) = self.ids(1)
+        (wanted,) = self.selections
+        assert (wanted.run, wanted.stacks, wanted.resources) == (
+            made,
+            (self.made.id,),
+            ('db*',),
+        )
         kept = self.store.load(made)
         order = kept.run.order
         assert kept.engine_id == ENGINE
@@ -290,17 +292,7 @@ class KeepingTest(KeepingCase):
         keepers[1].look()
         assert self.record().running is None
 
-    def test_it_wakes_for_the_tick_and_not_much_before(self):
-        self.scheduled()
-        keeper = self.keeper()
-        self.now = NOW + HOUR - 7.5
-        assert keeper.look() == 7.5
-        self.at(2)
-        # Another engine has stored none, and there is none.
-        self.heat.delete(self.made)
-        assert keeper.look() == 60
-
-    def test_what_is_not_due_is_read_once_and_selects_nothing(self):
+    def test_it_wakes_for_the_tick_and_reads_it_once_until_then(self):
         self.scheduled()
         keeper = self.keeper()
         read = []
@@ -313,8 +305,13 @@ class KeepingTest(KeepingCase):
         for minutes in range(50):
             self.now = NOW + minutes * 60
             keeper.look()
-        assert len(read) == 1
-        assert self.selections == []
+        self.now = NOW + HOUR - 7.5
+        assert keeper.look() == 7.5
+        assert (len(read), self.selections) == (1, [])
+        self.at(2)
+        # Another engine has stored none, and there is none.
+        self.heat.delete(self.made)
+        assert keeper.look() == 60
 
     def test_of_engines_that_decide_at_the_same_time_one_does(self):
         self.scheduled()
@@ -334,22 +331,6 @@ class KeepingTest(KeepingCase):
         self.patch(schedule_rows, 'replace', other_first)
         assert self.keeper().look() == 0.1
         assert self.runs() == self.ids(1)
-
-    def test_a_dead_engine_that_has_decided_has_a_successor(self):
-        self.scheduled()
-        self.at(1)
-        self.later = []
-        self.keeper().look()
-        # Its thread never runs.
-        (_,) = self.later
-        self.later = None
-        self.renew_places()
-        successor = self.keeper()
-        assert successor.look() == 15
-        assert self.runs() == []
-        self.after(15, successor)
-        assert self.runs() == self.ids(1)
-        assert self.record().created
 
     def test_of_two_engines_that_start_a_tick_one_does(self):
         counts = self.useFixture(counted.Counted())
@@ -420,8 +401,11 @@ class KeepingTest(KeepingCase):
         self.keeper().look()
         self.at(1.9, keeper)
         assert len(self.selections) == 1
+        self.servers = 1
         self.at(2, keeper)
         assert len(self.selections) == 2
+        assert self.record().reason == ''
+        assert self.runs() == []
 
     def test_a_named_target_that_is_gone_is_a_reason_that_stays(self):
         self.unmet = ['gone']
@@ -439,15 +423,10 @@ class KeepingTest(KeepingCase):
     def test_a_check_that_a_temporary_failure_stops_is_retried(self):
         self.servers = 0
         self.scheduled(cron='0 0 1 * *')
-        load = self.load_stack
-
-        def fail(*args):
-            raise errors.Unavailable('away')
-
-        self.patch(run_fleet, 'load_stack', fail)
         keeper = self.keeper()
-        self.at(1, keeper)
-        self.patch(run_fleet, 'load_stack', load)
+        away = mock.Mock(side_effect=errors.Unavailable('away'))
+        with mock.patch.object(run_fleet, 'load_stack', away):
+            self.at(1, keeper)
         self.after(599, keeper)
         assert self.record().reason == ''
         self.after(60, keeper)
@@ -460,29 +439,6 @@ class KeepingTest(KeepingCase):
         self.at(24 * 18, keeper)
         self.assert_record(outcome='missed', reason=schedule_deciding.LATE)
         assert self.record().checked == NOW + 24 * 18 * HOUR
-
-    def test_the_daily_check_withdraws_a_reason(self):
-        self.scheduled(cron='0 0 1 * *')
-        keeper = self.keeper()
-        self.is_trusted = False
-        self.at(1, keeper)
-        assert 'stored credentials' in self.record().reason
-        self.is_trusted = True
-        self.at(25, keeper)
-        assert self.record().reason == ''
-        assert self.runs() == []
-
-    def test_a_check_for_which_there_is_no_thread_comes_later(self):
-        self.servers = 0
-        self.scheduled(cron='0 0 1 * *')
-        self.patch(schedule_keeping, 'PLACES', process.Places(0, 0))
-        self.at(1)
-        keeper = self.keeper()
-        assert keeper.look() < 3
-        assert self.record().reason == ''
-        self.patch(schedule_keeping, 'PLACES', process.Places(32, 4))
-        self.after(60, keeper)
-        assert 'There is no target' in self.record().reason
 
     def test_the_only_thread_is_for_what_is_due_and_for_each_in_turn(self):
         made = [
@@ -497,7 +453,8 @@ class KeepingTest(KeepingCase):
         ]
         self.patch(schedule_keeping, 'PLACES', process.Places(1, 1))
         self.patch(schedule_keeping.random, 'shuffle', list.reverse)
-        self.at(1, self.keeper())
+        self.at(1)
+        assert self.keeper().look() < 3
         started = []
         for self.made in made:
             started.append(len(self.runs()))
@@ -535,26 +492,16 @@ class KeepingTest(KeepingCase):
         assert asked == ['cancel'] * 2
         assert self.record().waiting == NOW + 2 * HOUR
 
-    def started(self, **given):
-        """Return an engine that has created the run of a tick."""
-        self.scheduled(**given)
-        keeper = self.keeper()
-        self.at(1, keeper)
-        return keeper
-
     def test_a_failure_is_one_warning(self):
-        logged = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
         self.scheduled()
         self.is_trusted = False
         keeper = self.keeper()
         self.at(1)
-        for _ in range(3):
-            keeper.look()
-            self.now += 60
-        assert (
-            logged.output.count('Cannot start the run of schedule nightly')
-            == 1
-        )
+        with self.assertLogs('heat_plugins', 'WARNING') as logs:
+            for _ in range(3):
+                self.after(60, keeper)
+        (said,) = logs.output
+        assert 'Cannot start the run of schedule nightly' in said
 
     def test_what_no_engine_keeps_is_named_by_the_status(self):
         self.scheduled(start_within=120)
@@ -572,7 +519,9 @@ class KeepingTest(KeepingCase):
         assert 'that no engine keeps' in found.details
 
     def test_between_scans_only_what_is_due_is_read(self):
-        keeper = self.started()
+        self.scheduled()
+        keeper = self.keeper()
+        self.at(1, keeper)
         kept, wanted = schedule_rows.kept, []
 
         def read(context, numbers):
@@ -593,11 +542,8 @@ class KeepingTest(KeepingCase):
 
     def test_what_a_user_has_written_stops_no_other(self):
         self.scheduled()
+        bad = self.other(note='bad')
         due = schedule_deciding.due
-        self.heat.create(
-            base.template(cron='@hourly', stack_tag='prod', note='bad'),
-            name='other',
-        )
 
         def decide(schedule, record, now):
             if schedule.note:
@@ -605,20 +551,34 @@ class KeepingTest(KeepingCase):
             return due(schedule, record, now)
 
         self.patch(schedule_deciding, 'due', decide)
-        self.at(1, self.keeper())
+        self.at(0.5, self.keeper())
+        for text in (
+            *('x', '{}', '[]', bad.text.replace('@hourly', 'x')),
+            bad.text.replace('@hourly', 'x' * 40_000),
+        ):
+            (row,) = (r for r in self.rows() if r.number == bad.number)
+            context = heat_context.get_admin_context()
+            schedule_rows.replace(context, row.number, row.text, text)
+            keeper = self.keeper()
+            keeper.look()
+        self.at(1, keeper)
         assert self.runs() == self.ids(1)
+
+    def other(self, **given):
+        """Create another stack with a schedule; return its row."""
+        content = base.template(cron='@hourly', stack_tag='prod', **given)
+        other = self.heat.create(content, name='other')
+        (row,) = (each for each in self.rows() if each.stack_id == other.id)
+        return row
 
     def test_what_cannot_be_recorded_stops_no_other(self):
         self.scheduled()
-        other = self.heat.create(
-            base.template(cron='@hourly', stack_tag='prod'), name='other'
-        )
-        bad = self.heat.load(other)['nightly'].id
+        bad = self.other()
         replace = schedule_rows.replace
         failures = []
 
         def fail(context, number, before, after):
-            if number == bad:
+            if number == bad.number:
                 failures.append(self.now)
                 raise db_exception.DBDataError(ValueError('it is too long'))
             return replace(context, number, before, after)
@@ -664,30 +624,11 @@ class KeepingTest(KeepingCase):
         self.scheduled()
         keeper = self.keeper()
         self.at(1)
-        replace = schedule_rows.replace
-
-        def fail(*args):
-            raise db_exception.DBConnectionError
-
-        self.patch(schedule_rows, 'replace', fail)
-        self.assertRaises(db_exception.DBConnectionError, keeper.look)
-        self.patch(schedule_rows, 'replace', replace)
+        away = mock.Mock(side_effect=db_exception.DBConnectionError)
+        with mock.patch.object(schedule_rows, 'replace', away):
+            self.assertRaises(db_exception.DBConnectionError, keeper.look)
         keeper.look()
         assert self.runs() == self.ids(1)
-
-    def test_failures_in_a_row_pause_it(self):
-        self.scheduled(pause_after_failures=2)
-        keeper = self.keeper()
-        for hour in (1, 2):
-            self.at(hour, keeper)
-            self.finish(*self.ids(hour), fail=[0, 1])
-            self.after(5, keeper)
-        assert self.get(self.made, 'paused') == '2 failures in a row'
-        self.at(3, keeper)
-        assert self.runs() == self.ids(1, 2)
-        self.signal(self.made, {'do': 'resume'})
-        self.at(4, keeper)
-        assert self.runs() == self.ids(1, 2, 4)
 
     def test_a_run_that_has_just_ended_keeps_none_from_being_asked_for(self):
         self.scheduled(paused=True)
@@ -702,25 +643,6 @@ class KeepingTest(KeepingCase):
         self.signal(self.made, {'do': 'run'})
         keeper.look()
         assert len(self.runs()) == 2
-
-    def test_a_record_that_cannot_be_read_stops_no_other(self):
-        self.scheduled()
-        self.heat.create(
-            base.template(cron='@hourly', stack_tag='prod'), name='other'
-        )
-        other = next(r for r in self.rows() if r.stack_id != self.made.id)
-        for text in (
-            *('x', '{}', '[]', other.text.replace('@hourly', 'x')),
-            other.text.replace('@hourly', 'x' * 40_000),
-        ):
-            (row,) = (r for r in self.rows() if r.number == other.number)
-            schedule_rows.replace(
-                heat_context.get_admin_context(), row.number, row.text, text
-            )
-            keeper = self.keeper()
-            keeper.look()
-        self.at(1, keeper)
-        assert self.runs() == self.ids(1)
 
     def test_a_trust_that_is_gone_is_a_reason_with_a_remedy(self):
         for failure, reason in (
@@ -740,39 +662,77 @@ class KeepingTest(KeepingCase):
             self.now = NOW
 
 
-class SelectionTest(deployments.DeploymentTestCase):
+class BackfillTest(KeepingCase):
+    #: The two hours before the schedule was created.
+    ORDER = {
+        'do': 'backfill',
+        'from': '2027-01-15T06:00',
+        'to': '2027-01-15T07:00',
+    }
+
+    def test_a_range_becomes_one_run_after_another_once(self):
+        self.scheduled(cron='0 6,7 * * *', cut_off=600)
+        keeper = self.keeper()
+        self.signal(self.made, self.ORDER)
+        assert self.get(self.made, 'backfill') == 2
+        for number, made in enumerate(self.ids(-2, -1), 1):
+            keeper.look()
+            assert self.runs() == self.ids(-2, -1)[:number]
+            # It counts from the start, not from the time of the past.
+            assert self.store.load(made).run.order.limits.cut_off == 600
+            self.now += 60
+            self.finish(made)
+            keeper.look()
+        last = self.record().last
+        # What has run is left out.
+        self.signal(self.made, self.ORDER)
+        for _ in range(4):
+            keeper.look()
+        assert self.runs() == self.ids(-2, -1)
+        self.assert_record(
+            backfill=(),
+            running=None,
+            last=last,
+            outcome='complete',
+            failures=0,
+            missed=0,
+        )
+
+    def test_it_stops_and_a_bad_range_is_refused(self):
+        self.scheduled()
+        self.signal(self.made, self.ORDER)
+        self.signal(self.made, {'do': 'stop-backfill'})
+        assert self.get(self.made, 'backfill') == 0
+        self.keeper().look()
+        assert self.runs() == []
+        bad = (
+            {'do': 'backfill'},
+            {'do': 'backfill', 'from': '2027-01-15'},
+            {'do': 'backfill', 'from': '2027-01-15', 'to': 3},
+            {'do': 'backfill', 'from': '2027-02-01', 'to': '2027-02-02'},
+            {'do': 'run', 'to': '2027-02-02'},
+        )
+        for details in bad:
+            self.signal(self.made, details)
+        said = [e for e in deployments.events(self.made) if 'Not trig' in e]
+        assert len(said) == len(bad)
+        assert self.get(self.made, 'backfill') == 0
+        # What is refused does not count.
+        assert self.record().signals == 2
+
+
+class SelectionTest(led.LedCase):
     """What a schedule runs, on the deployments of stacks."""
 
-    TYPES = {
-        **deployments.DeploymentTestCase.TYPES,
-        'OS::Heat::SoftwareSchedule': software_schedule.SoftwareSchedule,
-    }
+    TYPES = {**led.LedCase.TYPES, **base.ScheduleCase.TYPES}
 
     def look(self, **given):
         """Create a stack whose schedule runs at once; return the runs."""
-        given = {'cron': '@yearly', 'action': 'BACKUP', **given}
-        stack = self.created(
-            deployments.template(
-                resources={
-                    'config': triggers.CONFIG,
-                    'nightly': {
-                        'type': 'OS::Heat::SoftwareSchedule',
-                        'properties': given,
-                    },
-                }
-            )
+        content = base.template(**{'cron': '@yearly', **given})
+        whole = deployments.template(
+            resources={'config': triggers.CONFIG, **content['resources']}
         )
-        self.patch(run_fleet, 'load_stack', lambda *args: stack)
-        store = run_rows.RunRows()
-        leading.install(
-            leading.Leader(
-                ENGINE,
-                store,
-                lambda settle: None,
-                places=process.Places(1, 1),
-            )
-        )
-        self.addCleanup(leading.install, None)
+        stack = self.created(whole)
         self.patch(process, 'threading', threads.stand_in(lambda do: do()))
         before = len(self.swift.seen)
         schedule_rows.change(
@@ -788,20 +748,17 @@ class SelectionTest(deployments.DeploymentTestCase):
         schedule_keeping.Keeper().look()
         assert len(self.swift.seen) == before
         self.shown = stack['nightly'].FnGetAtt('show')
-        return stack, [
-            store.load(each.id)
-            for each in store.heads(stack.tenant_id, ordering.Query())
-        ]
+        return stack, self.stored_runs()
 
     def test_it_runs_on_the_deployments_of_its_stack(self):
-        stack, (kept,) = self.look(input_values={'level': 9})
-        (member,) = kept.run.order.members
+        stack, (run,) = self.look(input_values={'level': 9})
+        (member,) = run.order.members
         assert (member.stack_id, member.resource, member.server_id) == (
             stack.id,
             'deployment',
             stack['server'].resource_id,
         )
-        assert self.shown['last_run'] == kept.run.id
+        assert self.shown['last_run'] == run.id
         assert self.shown['last_outcome'] == 'running'
 
     def test_an_action_that_is_not_there_is_a_reason(self):
@@ -824,15 +781,3 @@ class ScanTest(base.ScheduleCase):
         self.patch(schedule_keeping.Keeper, 'look', look)
         self.assertRaises(errors.Unavailable, schedule_keeping.SCAN.begin())
         assert len(looks) == 3
-
-    def test_a_stack_can_run_what_it_orders(self):
-        made = self.created(targets=['db*'], input_values={'level': 9})
-        stack = self.heat.load(made)
-        wanted = stack['nightly'].ordered('x')
-        assert (
-            wanted.run,
-            wanted.stacks,
-            wanted.resources,
-            wanted.inputs,
-            wanted.action,
-        ) == ('x', (stack.id,), ('db*',), {'level': 9}, 'BACKUP')

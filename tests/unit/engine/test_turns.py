@@ -4,7 +4,7 @@
 import contextlib
 import threading
 
-import testtools
+import pytest
 
 from heat_plugins.engine import process
 
@@ -22,63 +22,60 @@ class Changed(threading.Condition):
         self.now += timeout
 
 
-class LeaseTest(testtools.TestCase):
-    """In one thread."""
+@pytest.fixture
+def time():
+    return Changed(threading.RLock())
 
-    def setUp(self):
-        super().setUp()
-        self.time = Changed(threading.RLock())
-        self.turns = self.made()
 
-    def made(self, **more):
-        return process.Turns(
-            0.5, lambda: self.time.now, changed=self.time, **more
-        )
+def made(time, places=1):
+    return process.Turns(0.5, lambda: time.now, places=places, changed=time)
 
-    def test_a_free_turn_is_had_at_once_also_after_a_failure(self):
-        for _ in range(3):
-            with contextlib.suppress(ZeroDivisionError), self.turns.turn():
-                _ = 1 / 0
-        assert self.time.now == 1000.0
 
-    def test_a_turn_holds_up_the_next_for_its_lease(self):
-        with self.turns.turn():
-            self.time.now += 0.2
-            with self.turns.turn():
-                self.assertAlmostEqual(1000.5, self.time.now)
-        assert len(self.turns) == 0
+def test_a_turn_holds_up_the_next_for_its_lease_and_not_after_a_failure(time):
+    turns = made(time)
+    for _ in range(3):
+        with contextlib.suppress(ZeroDivisionError), turns.turn():
+            _ = 1 / 0
+    assert time.now == 1000.0
+    with turns.turn():
+        time.now += 0.2
+        with turns.turn():
+            assert time.now == pytest.approx(1000.5)
+    assert len(turns) == 0
 
-    def test_a_turn_that_was_too_long_does_not_end_another(self):
-        with contextlib.ExitStack() as slow:
-            slow.enter_context(self.turns.turn())
-            self.time.now += 1
-            with self.turns.turn():
-                slow.close()
-                begun = self.time.now
-                with self.turns.turn():
-                    self.assertAlmostEqual(begun + 0.5, self.time.now)
 
-    def test_some_may_have_a_turn_at_a_time(self):
-        self.turns = self.made(places=2)
-        with self.turns.turn():
-            self.time.now += 0.2
-            with self.turns.turn():
-                self.assertAlmostEqual(1000.2, self.time.now)
-                with self.turns.turn():
-                    # The first lease is over.
-                    self.assertAlmostEqual(1000.5, self.time.now)
+def test_a_turn_that_was_too_long_does_not_end_another(time):
+    turns = made(time)
+    with contextlib.ExitStack() as slow:
+        slow.enter_context(turns.turn())
+        time.now += 1
+        with turns.turn():
+            slow.close()
+            begun = time.now
+            with turns.turn():
+                assert time.now == pytest.approx(begun + 0.5)
 
-    def test_a_thread_that_is_stopped_as_it_waits_leaves_the_queue(self):
-        self.time.stops = True
-        with self.turns.turn():
-            with (
-                testtools.ExpectedException(KeyboardInterrupt),
-                self.turns.turn(),
-            ):
-                self.fail('it had no turn')
-            assert len(self.turns) == 0
-        with self.turns.turn():
-            pass
+
+def test_some_may_have_a_turn_at_a_time(time):
+    turns = made(time, places=2)
+    with turns.turn():
+        time.now += 0.2
+        with turns.turn():
+            assert time.now == pytest.approx(1000.2)
+            with turns.turn():
+                # The first lease is over.
+                assert time.now == pytest.approx(1000.5)
+
+
+def test_a_thread_that_is_stopped_as_it_waits_leaves_the_queue(time):
+    turns = made(time)
+    time.stops = True
+    with turns.turn():
+        with pytest.raises(KeyboardInterrupt), turns.turn():
+            pytest.fail('it had no turn')
+        assert len(turns) == 0
+    with turns.turn():
+        pass
 
 
 def test_threads_go_one_after_another():

@@ -5,12 +5,11 @@ import dataclasses
 import os
 import pathlib
 import sys
-import tempfile
 import time
 
 from minicloud_lib import files
 from minicloud_lib import processes
-import testtools
+import pytest
 
 #: The way of Ceph's daemons: the second SIGTERM finds no handler.
 SAVES_ONCE = """\
@@ -27,79 +26,76 @@ time.sleep(100)
 """
 
 
-class ProcessTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.pid_file = self.folder / 'it.pid'
+@pytest.fixture
+def spawn(tmp_path):
+    started = []
 
-    def spawn(self, *command):
+    def spawn(*command, name='it'):
         process = processes.spawn(
             command,
-            pid_file=self.pid_file,
-            log=self.folder / 'it.log',
+            pid_file=tmp_path / f'{name}.pid',
+            log=tmp_path / 'it.log',
             env=os.environ,
-            folder=self.folder,
+            folder=tmp_path,
             version='1',
         )
-        self.addCleanup(process.kill)
+        started.append(process)
         return process
 
-    def wait_for(self, path):
-        deadline = time.monotonic() + 10
-        while not path.exists() or not path.read_text().strip():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        return path.read_text().strip()
+    yield spawn
+    for process in started:
+        process.kill()
 
-    def test_found_again_by_its_pid_file(self):
-        ready = self.folder / 'ready'
-        process = self.spawn('sh', '-c', f'echo 1 > {ready}; sleep 100')
-        # Before it is the program it has the memory of this one.
-        self.wait_for(ready)
-        assert processes.find(self.pid_file) == process
-        usage = process.usage()
-        assert usage.peak_rss_bytes >= usage.rss_bytes > 0
 
-    def test_a_stranger_with_the_same_number_is_not_ours(self):
-        process = self.spawn('sleep', '100')
-        stranger = dataclasses.replace(process, started='another time')
-        files.write_json(self.pid_file, dataclasses.asdict(stranger))
-        assert processes.find(self.pid_file) is None
-        stranger.kill()
-        assert process.alive
+def wait_for(path):
+    deadline = time.monotonic() + 10
+    while not path.exists() or not path.read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return path.read_text().strip()
 
-    def test_one_that_dies_of_a_second_sigterm_may_end_its_work(self):
-        ended = {}
-        for name, seconds in (('first', '0.2'), ('later', '1')):
-            self.pid_file = self.folder / f'{name}.pid'
-            file = self.folder / name
-            self.spawn(sys.executable, '-c', SAVES_ONCE, file, seconds)
-            self.wait_for(file)
-            ended[self.pid_file] = file
-        clean = processes.stop_all(ended, 10)
-        assert clean == {'first': True, 'later': True}
-        assert [file.read_text() for file in ended.values()] == [
-            'saved',
-            'saved',
-        ]
 
-    def test_stop_kills_what_is_not(self):
-        ready = self.folder / 'ready'
-        self.spawn(
-            'sh', '-c', f'trap "" TERM; echo 1 > {ready}; sleep 100; sleep 100'
-        )
-        self.wait_for(ready)
-        assert processes.stop_all([self.pid_file], 0.2) == {'it': False}
-        assert processes.find(self.pid_file) is None
+def test_it_is_found_by_its_pid_file_and_a_stranger_is_not(spawn, tmp_path):
+    pid_file, ready = tmp_path / 'it.pid', tmp_path / 'ready'
+    process = spawn('sh', '-c', f'echo 1 > {ready}; sleep 100')
+    # Before it is the program it has the memory of this one.
+    wait_for(ready)
+    assert processes.find(pid_file) == process
+    usage = process.usage()
+    assert usage.peak_rss_bytes >= usage.rss_bytes > 0
+    stranger = dataclasses.replace(process, started='another time')
+    files.write_json(pid_file, dataclasses.asdict(stranger))
+    assert processes.find(pid_file) is None
+    stranger.kill()
+    assert process.alive
 
-    def test_stop_ends_children_in_groups_of_their_own(self):
-        child = self.folder / 'child'
-        process = self.spawn(
-            'sh', '-c', f'timeout 100 sh -c "echo \\$\\$ > {child}; sleep 99"'
-        )
-        pid = self.wait_for(child)
-        process.stop(5)
-        assert not pathlib.Path('/proc', pid, 'exe').exists()
+
+def test_one_that_dies_of_a_second_sigterm_may_end_its_work(spawn, tmp_path):
+    ended = {}
+    for name, seconds in (('first', '0.2'), ('later', '1')):
+        file = tmp_path / name
+        spawn(sys.executable, '-c', SAVES_ONCE, file, seconds, name=name)
+        wait_for(file)
+        ended[tmp_path / f'{name}.pid'] = file
+    clean = processes.stop_all(ended, 10)
+    assert clean == {'first': True, 'later': True}
+    assert {file.read_text() for file in ended.values()} == {'saved'}
+
+
+def test_stop_kills_what_is_not(spawn, tmp_path):
+    ready = tmp_path / 'ready'
+    script = f'trap "" TERM; echo 1 > {ready}; sleep 100; sleep 100'
+    spawn('sh', '-c', script)
+    wait_for(ready)
+    pid_file = tmp_path / 'it.pid'
+    assert processes.stop_all([pid_file], 0.2) == {'it': False}
+    assert processes.find(pid_file) is None
+
+
+def test_stop_ends_children_in_groups_of_their_own(spawn, tmp_path):
+    child = tmp_path / 'child'
+    script = f'timeout 100 sh -c "echo \\$\\$ > {child}; sleep 99"'
+    process = spawn('sh', '-c', script)
+    pid = wait_for(child)
+    process.stop(5)
+    assert not pathlib.Path('/proc', pid, 'exe').exists()

@@ -21,8 +21,20 @@ _ENDS = {
 }
 
 
+INVENTORY = {
+    'inventory': {
+        'cpu': {'count': 4, 'architecture': 'x86_64'},
+        'memory': {'physical_mb': 8192},
+        'disks': [{'name': '/dev/sda', 'size': 40 << 30}, {'size': None}],
+        'interfaces': [{'mac_address': '52:54:00:00:00:01'}, {'name': 'lo'}],
+        'system_vendor': {'product_name': 'KVM'},
+    },
+    'plugin_data': {},
+}
+
+
 class Ironic:
-    """Nodes, as `protocols.Baremetal` has them.
+    """Nodes, as `node.Baremetal` has them.
 
     :ivar enabled: the hardware types that are enabled.
     :ivar failing: method name to errors that it raises, one for each call.
@@ -57,6 +69,17 @@ class Ironic:
         }
         self._ports.update(dict.fromkeys(macs, uuid))
 
+    def populate(self, **states):
+        """Let it have nodes, by their names, each in a state."""
+        for name, state in states.items():
+            self.add(f'id-{name}', name=name, provision_state=state)
+
+    def named(self):
+        """Return the states of the nodes, by their names."""
+        return {
+            row['name']: row['provision_state'] for row in self._rows.values()
+        }
+
     def row(self, name):
         """Return a node by its name or uuid."""
         (found,) = [
@@ -79,6 +102,13 @@ class Ironic:
         good, bad = _ENDS[row['provision_state']]
         row['provision_state'] = bad if error else good
         row['last_error'] = error
+
+    def finish_all(self, wrong):
+        """Let all that happens to nodes end; some fail, by their names."""
+        for name, state in self.named().items():
+            if state in _BEGINS.values():
+                self.finish(name, wrong.get(name))
+                self.inventories[self.row(name)['uuid']] = INVENTORY
 
     # What nodes ask for
 

@@ -4,7 +4,7 @@
 import dataclasses
 import json
 
-import testtools
+import pytest
 
 from heat_plugins import errors
 from heat_plugins import stored
@@ -15,100 +15,92 @@ from tests.unit.nodes import fake_ironic
 ABORTED = 'Inspection was aborted by request.'
 
 
-class MovingTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.now = 1000.0
-        self.ironic = fake_ironic.Ironic()
-        for name in 'abc':
-            self.ironic.add(
-                f'id-{name}', name=name, provision_state='manageable'
-            )
+@pytest.fixture
+def ironic():
+    made = fake_ironic.Ironic()
+    for name in 'abc':
+        made.add(f'id-{name}', name=name, provision_state='manageable')
+    return made
 
-    def move(self, names='a', verb='inspect', **options):
-        members = (moving.NodeMember(uuid=f'id-{n}', name=n) for n in names)
-        return moving.NodeMove(verb=verb, members=tuple(members), **options)
 
-    def step(self, move, phases, reason=None):
-        """Take a step, with the move as JSON has it in between."""
-        move = moving.advance(self.ironic, move, self.now)
-        text = json.dumps(dataclasses.asdict(move))
-        move = stored.read(moving.NodeMove, json.loads(text))
-        assert ' '.join(one.phase for one in move.members) == phases
-        if reason is not None:
-            assert move.members[0].reason == reason
-        return move
+def plan(names='a', verb='inspect', **options):
+    members = (moving.NodeMember(uuid=f'id-{n}', name=n) for n in names)
+    return moving.NodeMove(verb=verb, members=tuple(members), **options)
 
-    def test_only_so_many_are_in_transition_at_a_time(self):
-        move = self.step(
-            self.move('abc', concurrency=2), 'moving moving waiting'
-        )
-        move = self.step(move, 'moving moving waiting')
-        self.ironic.finish('b')
-        self.step(move, 'moving done moving')
 
-    def test_a_failed_node_is_sent_again_and_an_aborted_one_is_not(self):
-        move = self.step(self.move(), 'moving')
-        self.ironic.finish('a', 'disk on fire')
-        move = self.step(move, 'moving', 'disk on fire')
-        self.ironic.finish('a')
-        self.step(move, 'done', '')
-        move = self.step(self.move(attempts=1), 'moving')
-        self.ironic.finish('a', 'disk on fire')
-        self.step(move, 'failed', 'disk on fire')
-        self.ironic.row('a')['provision_state'] = 'manageable'
-        move = self.step(self.move(), 'moving')
-        self.ironic.finish('a', ABORTED)
-        self.step(move, 'aborted', ABORTED)
+def step(ironic, move, phases, reason=None, now=1000.0):
+    """Take a step, with the move as JSON has it in between."""
+    move = moving.advance(ironic, move, now)
+    text = json.dumps(dataclasses.asdict(move))
+    move = stored.read(moving.NodeMove, json.loads(text))
+    assert ' '.join(one.phase for one in move.members) == phases
+    assert reason in (None, move.members[0].reason)
+    return move
 
-    def test_a_node_that_takes_too_long_is_aborted(self):
-        move = self.step(self.move(timeout=60), 'moving')
-        row = self.ironic.row('a')
-        row['provision_state'] = 'inspect wait'
-        self.now += 59
-        move = self.step(move, 'moving')
-        self.now += 1
-        self.step(move, 'timed-out', 'It was still inspect wait after 60 s')
-        assert row['provision_state'] == 'inspect failed'
 
-    def test_the_limit_is_for_all_attempts_together(self):
-        move = self.step(self.move(timeout=60, attempts=9), 'moving')
-        self.now += 60
-        self.ironic.finish('a', 'disk on fire')
-        self.step(move, 'timed-out', 'disk on fire')
+def test_only_so_many_are_in_transition_at_a_time(ironic):
+    move = step(ironic, plan('abc', concurrency=2), 'moving moving waiting')
+    move = step(ironic, move, 'moving moving waiting')
+    ironic.finish('b')
+    step(ironic, move, 'moving done moving')
 
-    def test_a_node_that_moves_or_has_arrived_is_not_sent(self):
-        self.ironic.row('a')['provision_state'] = 'inspecting'
-        self.step(self.move(), 'moving')
-        self.step(self.move('b', verb='manage'), 'done')
-        assert self.ironic.sent == []
 
-    def test_some_states_lead_nowhere(self):
-        self.ironic.row('a')['provision_state'] = 'active'
-        self.step(
-            self.move('abx'),
-            'failed moving failed',
-            'It is active: only a manageable node is inspected',
-        )
+def test_a_failed_node_is_sent_again_and_an_aborted_one_is_not(ironic):
+    move = step(ironic, plan(), 'moving')
+    ironic.finish('a', 'disk on fire')
+    move = step(ironic, move, 'moving', 'disk on fire')
+    ironic.finish('a')
+    step(ironic, move, 'done', '')
+    for error, phase in ('disk on fire', 'failed'), (ABORTED, 'aborted'):
+        ironic.row('a')['provision_state'] = 'manageable'
+        attempts = 1 if phase == 'failed' else 3
+        move = step(ironic, plan(attempts=attempts), 'moving')
+        ironic.finish('a', error)
+        step(ironic, move, phase, error)
 
-    def test_a_locked_node_is_sent_later_until_its_time_is_over(self):
-        self.ironic.failing['set_state'] = [errors.NodeLocked('locked')] * 2
-        first = self.step(self.move(timeout=60), 'waiting')
-        self.now += 60
-        self.step(first, 'timed-out')
-        self.now -= 60
-        self.ironic.failing.clear()
-        move = self.step(first, 'moving')
-        assert move.members[0].attempts == 1
 
-    def test_errors_of_ironic(self):
-        self.ironic.failing['set_state'] = [errors.Refused('no boot image')]
-        self.step(self.move('ab'), 'failed moving', 'no boot image')
-        self.ironic.failing['states'] = [errors.Unavailable('503')]
-        self.assertRaises(errors.Unavailable, self.step, self.move(), '')
+def test_all_attempts_together_have_a_time_limit(ironic):
+    first = step(ironic, plan(timeout=60, attempts=9), 'moving')
+    row = ironic.row('a')
+    row['provision_state'] = 'inspect wait'
+    step(ironic, first, 'moving', now=1059)
+    said = 'It was still inspect wait after 60 s'
+    step(ironic, first, 'timed-out', said, now=1060)
+    # It was aborted.
+    assert row['provision_state'] == 'inspect failed'
+    row['last_error'] = 'disk on fire'
+    step(ironic, first, 'timed-out', 'disk on fire', now=1060)
 
-    def test_no_state_means_two_things(self):
-        for move in moves.BY_VERB.values():
-            assert move.ready & move.moving == frozenset()
-            assert move.there & move.moving == frozenset()
-            assert move.stoppable <= move.moving
+
+def test_a_node_in_another_state_is_not_sent(ironic):
+    ironic.row('a')['provision_state'] = 'inspecting'
+    step(ironic, plan(), 'moving')
+    step(ironic, plan('b', verb='manage'), 'done')
+    assert ironic.sent == []
+    ironic.row('a')['provision_state'] = 'active'
+    said = 'It is active: only a manageable node is inspected'
+    step(ironic, plan('abx'), 'failed moving failed', said)
+
+
+def test_a_locked_node_is_sent_later_until_its_time_is_over(ironic):
+    ironic.failing['set_state'] = [errors.NodeLocked('locked')] * 2
+    first = step(ironic, plan(timeout=60), 'waiting')
+    step(ironic, first, 'timed-out', now=1060)
+    ironic.failing.clear()
+    move = step(ironic, first, 'moving')
+    assert move.members[0].attempts == 1
+
+
+def test_errors_of_ironic(ironic):
+    ironic.failing['set_state'] = [errors.Refused('no boot image')]
+    step(ironic, plan('ab'), 'failed moving', 'no boot image')
+    ironic.failing['states'] = [errors.Unavailable('503')]
+    with pytest.raises(errors.Unavailable):
+        step(ironic, plan(), '')
+
+
+def test_no_state_means_two_things():
+    for move in moves.BY_VERB.values():
+        assert move.ready & move.moving == frozenset()
+        assert move.there & move.moving == frozenset()
+        assert move.stoppable <= move.moving

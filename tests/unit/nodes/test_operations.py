@@ -3,7 +3,7 @@
 
 import json
 
-import testtools
+import pytest
 
 from heat_plugins import errors
 from heat_plugins.nodes import node_operations
@@ -11,16 +11,42 @@ from heat_plugins.objectstore import parcels
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
 
-INVENTORY = {
-    'inventory': {
-        'cpu': {'count': 4, 'architecture': 'x86_64'},
-        'memory': {'physical_mb': 8192},
-        'disks': [{'name': '/dev/sda', 'size': 40 << 30}, {'size': None}],
-        'interfaces': [{'mac_address': '52:54:00:00:00:01'}, {'name': 'lo'}],
-        'system_vendor': {'product_name': 'KVM'},
-    },
-    'plugin_data': {},
-}
+
+class Nodes:
+    """The operations on the nodes of a cloud.
+
+    :ivar wrong: what goes wrong with a node, by its name.
+    :ivar repeats: how often each step is taken, as after crashes.
+    """
+
+    def __init__(self):
+        self.ironic = fake_ironic.Ironic()
+        self.store = fake_swift.Cluster().store()
+        self.core = node_operations.NodeOperations(
+            self.ironic, self.store, clock=lambda: 1000.0
+        )
+        self.wrong = {}
+        self.repeats = 1
+
+    def send(self, content):
+        return parcels.send(self.store, json.dumps(content).encode())
+
+    def work(self, kind, **given):
+        """Work to the end."""
+        state = None
+        while True:
+            for _ in range(self.repeats):
+                step = self.core.work(kind, given, state)
+            step = json.loads(json.dumps(step))
+            if step['success'] is not None:
+                return step
+            state = step['state']
+            self.ironic.finish_all(self.wrong)
+
+
+@pytest.fixture
+def cloud():
+    return Nodes()
 
 
 def nodes(b='fake-hardware'):
@@ -33,182 +59,134 @@ def nodes(b='fake-hardware'):
     }
 
 
-class NodesCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.ironic = fake_ironic.Ironic()
-        self.store = fake_swift.Cluster().store()
-        self.core = node_operations.NodeOperations(
-            self.ironic, self.store, clock=lambda: 1000.0
-        )
-
-    def add(self, **states):
-        for name, state in states.items():
-            self.ironic.add(
-                f'id-{name}',
-                name=name,
-                provision_state=state.replace('_', ' '),
-                driver_info={'ipmi_password': 'hunter22'},
-            )
+def test_registering_reports_each_node_and_all(cloud):
+    found = json.loads(json.dumps(cloud.core.register(nodes(b='nope'))))
+    assert [
+        (one['name'], one['action'], one['success']) for one in found['nodes']
+    ] == [('a', 'created', True), ('b', 'failed', False)]
+    assert not found['success']
+    row = cloud.ironic.row('a')
+    assert (found['enrolled'], found['manageable']) == ([row['uuid']], [])
+    row['provision_state'] = 'manageable'
+    found = cloud.core.register(nodes(b='nope'))
+    assert (found['enrolled'], found['manageable']) == ([], [row['uuid']])
 
 
-class OperationsTest(NodesCase):
-    def test_registering_reports_each_node_and_all(self):
-        found = json.loads(json.dumps(self.core.register(nodes(b='nope'))))
-        assert [
-            (one['name'], one['action'], one['success'])
-            for one in found['nodes']
-        ] == [('a', 'created', True), ('b', 'failed', False)]
-        assert not found['success']
-        row = self.ironic.row('a')
-        lists = found['enrolled'], found['manageable']
-        assert lists == ([row['uuid']], [])
-        row['provision_state'] = 'manageable'
-        found = self.core.register(nodes(b='nope'))
-        lists = found['enrolled'], found['manageable']
-        assert lists == ([], [row['uuid']])
+def test_no_upload_with_passwords_outlives_its_use(cloud):
+    def is_there(place):
+        return bool(cloud.store.list_objects(place['container'], ''))
 
-    def test_no_upload_with_passwords_outlives_its_use(self):
-        place = parcels.send(self.store, json.dumps(nodes()).encode())
-        assert len(self.core.register(place)['nodes']) == 2
-        uploads = self.store.list_objects(place['container'], '')
-        assert list(uploads) == []
-
-    def test_nodes_are_listed_by_name(self):
-        self.add(b='enroll', a='enroll')
-        found = self.core.list()
-        assert [one['name'] for one in found] == ['a', 'b']
-        assert found[0]['provision_state'] == 'enroll'
-        assert 'driver_info' not in found[0]
-
-    def test_a_move_goes_step_by_step(self):
-        self.add(a='manageable')
-        found = self.core.begin('inspect', ['a', 'id-a'])
-        assert found['success'] is None
-        found = self.core.step(found['convoy'])
-        assert found['next_look'] == 10
-        self.ironic.finish('a')
-        found = self.core.step(found['convoy'])
-        del found['convoy']
-        assert found == {
-            'next_look': 0,
-            'done': ['id-a'],
-            'success': True,
-            'reason': '',
-        }
-
-    def test_without_names_all_nodes_move_that_can(self):
-        self.add(a='manageable', b='active', c='inspect_wait')
-        members = self.core.begin('inspect')['convoy']['members']
-        assert [one['name'] for one in members] == ['a', 'c']
-
-    def test_a_wrong_move_is_refused(self):
-        self.assertRaises(errors.Invalid, self.core.begin, 'fly')
-        for wrong in ('concurrency', 'attempts', 'timeout'):
-            self.assertRaises(
-                errors.Invalid, self.core.begin, 'inspect', **{wrong: 0}
-            )
-        self.assertRaises(errors.NotFound, self.core.begin, 'inspect', ['x'])
-        found = self.core.begin('inspect')
-        assert (found['success'], found['next_look']) == (True, 0)
-
-    def test_only_inspections_are_aborted(self):
-        self.add(a='inspect_wait', b='clean_wait', c='inspecting')
-        assert self.core.abort() == {'nodes': ['id-a'], 'moving': ['id-c']}
-        assert self.ironic.sent == [('a', 'abort')]
-
-    def test_inspections_are_summarized(self):
-        self.add(a='manageable', b='manageable')
-        self.ironic.inventories['id-a'] = INVENTORY
-        first, second = self.core.summaries(['a', 'b'])
-        assert first == {
-            'uuid': 'id-a',
-            'name': 'a',
-            'cpus': 4,
-            'architecture': 'x86_64',
-            'memory_mb': 8192,
-            'disks_gb': [40],
-            'macs': ['52:54:00:00:00:01'],
-            'product': 'KVM',
-        }
-        assert second['cpus'] is None
-        assert self.core.inventory('a') == INVENTORY
-        self.assertRaises(errors.NotFound, self.core.inventory, 'b')
+    place = cloud.send(nodes())
+    assert len(cloud.core.register(place)['nodes']) == 2
+    assert not is_there(place)
+    # A step that is repeated reads it again, until the nodes are recorded.
+    place = cloud.send(nodes())
+    for _ in range(2):
+        step = cloud.core.work('register', {'nodes': place})
+        assert len(step['state']['nodes']) == 2
+    assert is_there(place)
+    cloud.core.work('register', {'nodes': place}, step['state'])
+    assert not is_there(place)
+    place = cloud.send({'nodes': []})
+    with pytest.raises(errors.Invalid):
+        cloud.core.work('register', {'nodes': place})
+    assert not is_there(place)
 
 
-class JobsTest(NodesCase):
-    def setUp(self):
-        super().setUp()
-        self.repeats = 1
-        self.wrong = {}
+def test_nodes_are_listed_by_name_without_passwords(cloud):
+    for name in 'ba':
+        secret = {'ipmi_password': 'hunter22'}
+        cloud.ironic.add(f'id-{name}', name=name, driver_info=secret)
+    found = cloud.core.list()
+    assert [one['name'] for one in found] == ['a', 'b']
+    assert found[0]['provision_state'] == 'enroll'
+    assert 'driver_info' not in found[0]
 
-    def work(self, kind, **given):
-        """Work to the end; each step may be repeated, as after crashes."""
-        state = None
-        while True:
-            for _ in range(self.repeats):
-                step = self.core.work(kind, given, state)
-            step = json.loads(json.dumps(step))
-            if step['success'] is not None:
-                return step
-            state = step['state']
-            self.finish()
 
-    def finish(self):
-        for one in self.ironic.states():
-            if one.state in ('verifying', 'inspecting', 'cleaning'):
-                self.ironic.finish(one.uuid, self.wrong.get(one.name))
-                self.ironic.inventories[one.uuid] = INVENTORY
+def test_a_move_of_the_nodes_that_can_goes_step_by_step(cloud):
+    cloud.ironic.populate(a='manageable', b='active', c='inspect wait')
+    found = cloud.core.begin('inspect', ['a', 'id-a'])
+    assert found['success'] is None
+    found = cloud.core.step(found['convoy'])
+    assert found['next_look'] == 10
+    cloud.ironic.finish('a')
+    found = cloud.core.step(found['convoy'])
+    del found['convoy']
+    assert found == {
+        'next_look': 0,
+        'done': ['id-a'],
+        'success': True,
+        'reason': '',
+    }
+    members = cloud.core.begin('inspect')['convoy']['members']
+    assert [one['name'] for one in members] == ['a', 'c']
 
-    def assert_states(self, **states):
-        found = {one.name: one.state for one in self.ironic.states()}
-        assert found == states
 
-    def test_nodes_of_a_file_become_available(self):
-        step = self.work('register', nodes=nodes(), provide=True)
-        assert step['success']
-        self.assert_states(a='available', b='available')
-        verbs = [one['verb'] for one in step['state']['moves']]
-        assert verbs == ['manage', 'provide']
+def test_a_wrong_move_is_refused(cloud):
+    for kind, arguments, options in (
+        (errors.Invalid, ('fly',), {}),
+        (errors.Invalid, ('inspect',), {'concurrency': 0}),
+        (errors.NotFound, ('inspect', ['x']), {}),
+    ):
+        with pytest.raises(kind):
+            cloud.core.begin(*arguments, **options)
+    found = cloud.core.begin('inspect')
+    assert (found['success'], found['next_look']) == (True, 0)
 
-    def test_each_step_can_be_repeated(self):
-        self.repeats = 3
-        self.test_nodes_of_a_file_become_available()
-        self.ironic.row('a')['provision_state'] = 'manageable'
-        assert self.work('introspect', nodes=['a'])['success']
-        assert self.ironic.sent.count(('a', 'inspect')) == 1
 
-    def test_a_file_stays_until_its_nodes_are_recorded(self):
-        place = parcels.send(self.store, json.dumps(nodes()).encode())
-        for _ in range(2):
-            step = self.core.work('register', {'nodes': place})
-            assert len(step['state']['nodes']) == 2
-        self.core.work('register', {'nodes': place}, step['state'])
-        self.assertRaises(errors.NotFound, parcels.received, self.store, place)
+def test_only_inspections_are_aborted(cloud):
+    cloud.ironic.populate(a='inspect wait', b='clean wait', c='inspecting')
+    assert cloud.core.abort() == {'nodes': ['id-a'], 'moving': ['id-c']}
+    assert cloud.ironic.sent == [('a', 'abort')]
 
-    def test_a_file_that_is_refused_is_deleted_at_once(self):
-        place = parcels.send(self.store, b'{"nodes": []}')
-        self.assertRaises(
-            errors.Invalid, self.core.work, 'register', {'nodes': place}
-        )
-        self.assertRaises(errors.NotFound, parcels.received, self.store, place)
 
-    def test_nodes_that_fail_do_not_hold_up_the_others(self):
-        self.wrong['b'] = 'no route to host'
-        step = self.work('register', nodes=nodes(), provide=True)
-        assert not step['success']
-        assert step['reason'] == 'manage: 1 done, 1 failed'
-        self.assert_states(a='available', b='enroll')
+def test_inspections_are_summarized(cloud):
+    cloud.ironic.populate(a='manageable', b='manageable')
+    cloud.ironic.inventories['id-a'] = fake_ironic.INVENTORY
+    first, second = cloud.core.summaries(['a', 'b'])
+    assert first == {
+        'uuid': 'id-a',
+        'name': 'a',
+        'cpus': 4,
+        'architecture': 'x86_64',
+        'memory_mb': 8192,
+        'disks_gb': [40],
+        'macs': ['52:54:00:00:00:01'],
+        'product': 'KVM',
+    }
+    assert second['cpus'] is None
+    assert cloud.core.inventory('a') == fake_ironic.INVENTORY
+    with pytest.raises(errors.NotFound):
+        cloud.core.inventory('b')
 
-    def test_inspected_nodes_are_summarized_and_provided(self):
-        self.work('register', nodes=nodes())
-        step = self.work('introspect', nodes=None, provide=True)
-        assert step['success']
-        names = sorted(one['name'] for one in step['output']['found'])
-        assert names == ['a', 'b']
-        self.assert_states(a='available', b='available')
 
-    def test_a_move_of_no_nodes_is_done(self):
-        step = self.work('move', verb='provide', nodes=None)
-        assert step['success']
-        assert step['state']['moves'][0]['members'] == []
+@pytest.mark.parametrize('repeats', [1, 3])
+def test_nodes_of_a_file_are_inspected_and_become_available(cloud, repeats):
+    cloud.repeats = repeats
+    step = cloud.work('register', nodes=nodes(), provide=True)
+    assert step['success']
+    verbs = [one['verb'] for one in step['state']['moves']]
+    assert verbs == ['manage', 'provide']
+    assert cloud.ironic.named() == {'a': 'available', 'b': 'available'}
+    for name in 'ab':
+        cloud.ironic.row(name)['provision_state'] = 'manageable'
+    step = cloud.work('introspect', nodes=None, provide=True)
+    assert step['success']
+    names = sorted(one['name'] for one in step['output']['found'])
+    assert names == ['a', 'b']
+    assert cloud.ironic.named() == {'a': 'available', 'b': 'available'}
+    assert cloud.ironic.sent.count(('a', 'inspect')) == 1
+
+
+def test_nodes_that_fail_do_not_hold_up_the_others(cloud):
+    cloud.wrong['b'] = 'no route to host'
+    step = cloud.work('register', nodes=nodes(), provide=True)
+    assert not step['success']
+    assert step['reason'] == 'manage: 1 done, 1 failed'
+    assert cloud.ironic.named() == {'a': 'available', 'b': 'enroll'}
+
+
+def test_a_move_of_no_nodes_is_done(cloud):
+    step = cloud.work('move', verb='provide', nodes=None)
+    assert step['success']
+    assert step['state']['moves'][0]['members'] == []

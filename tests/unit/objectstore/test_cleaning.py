@@ -15,8 +15,6 @@ BOX = 'heat-plugins-root'
 
 class DeleteTest(testtools.TestCase):
     def use(self, count=5, **options):
-        keys.KeyKeeper.forget_abilities()
-        self.addCleanup(keys.KeyKeeper.forget_abilities)
         self.cluster = fake_swift.Cluster(**options)
         self.store = self.cluster.store()
         keys.KeyKeeper(

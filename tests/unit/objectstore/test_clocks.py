@@ -87,7 +87,3 @@ def test_a_store_learns_from_each_response():
     store = cluster.store()
     store.put_container('box', {})
     assert abs(store.now() - NOW) < 3
-    cluster.has_clock = False
-    cluster.now = lambda: NOW + 1000
-    store.put_object('box', 'x', b'')
-    assert abs(store.now() - NOW) < 30

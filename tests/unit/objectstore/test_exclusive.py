@@ -93,7 +93,7 @@ class CreateTest(testtools.TestCase):
 
             def before(request, method=method, number=number, count=count):
                 if request.method == method and next(count) == number:
-                    self.cluster.cut()
+                    self.cluster.fail()
 
             self.cluster.before = before
             self.assertRaises(errors.Unavailable, self.create)
@@ -110,7 +110,7 @@ class CreateTest(testtools.TestCase):
             if request.method == 'PUT' and request.url.endswith('/box/a'):
                 self.cluster.before = lambda request: None
                 served()
-                self.cluster.cut()
+                self.cluster.fail()
 
         self.cluster.before = before
 

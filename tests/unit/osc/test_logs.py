@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``software deployment run logs``, and ``--follow``."""
 
-import threading
 import tracemalloc
-
-import testtools
+import types
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -13,7 +11,6 @@ from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
 from heat_plugins.signals import live
 from tests.unit.engine import run_world
-from tests.unit.osc import base
 from tests.unit.osc import run_door
 
 RUN = run_door.RUN
@@ -104,7 +101,7 @@ class OneTest(LogsCase):
         self.world.finish(run_id=RUN)
         before = self.world.now
         assert self.logs() == (0, '')
-        assert self.world.now - before <= 20
+        assert 15 <= self.world.now - before <= 20
 
     def test_a_store_that_fails_at_the_end_loses_nothing(self):
         def fail_parts(request):
@@ -172,8 +169,7 @@ class ManyTest(LogsCase):
     def test_one_of_them_is_shown_byte_for_byte(self):
         self.prints(b'one\ntwo')
         self.prints(b'three', 1)
-        for name in ('1', 'server-1', 'deployment-1'):
-            assert self.logs(f'--target {name}') == (0, 'three')
+        assert self.logs('--target server-1') == (0, 'three')
         self.assert_refused(f'run logs {RUN} --target 9', 'no target 9')
 
     def test_all_are_followed(self):
@@ -210,65 +206,8 @@ class ManyTest(LogsCase):
             self.run_command(f'run {command} {RUN}')
 
 
-def target(number):
-    return client.Target(
-        number=number,
-        stack='shop',
-        stack_id=f'stack-{number % 2}',
-        resource=f'db{number}',
-        server=f'server-{number}',
-        state='running',
-        attempt=1,
-    )
-
-
-class Client:
-    """The targets of a run."""
-
-    def __init__(self, targets):
-        self._targets = targets
-
-    def targets(self, run_id):
-        return self._targets
-
-
 class ManyOutputsTest(run_door.RunCase):
-    def setUp(self):
-        super().setUp()
-        self.shown = []
-        self.run_ = client.Run(
-            id=RUN, action='BACKUP', state='running', targets=8, created_at=''
-        )
-
-    def output(self, number):
-        return following.Output(
-            Client([target(n) for n in range(number)]),
-            self.cluster.store(),
-            self,
-            lambda run, target: following.Lines(self.say, target.resource),
-        )
-
-    def say(self, *lines):
-        self.shown += lines
-
-    def test_the_outputs_of_servers_are_read_at_the_same_time(self):
-        meeting = threading.Barrier(4)
-
-        def meet(request):
-            # One listing tells of all; what it names is fetched together.
-            if request.method == 'GET' and 'prefix=' not in request.url:
-                meeting.wait(base.PATIENCE)
-
-        for number in range(4):
-            self.put('000000', b'1 0 2 3\none\n', number)
-        output = self.output(4)
-        output.update(self.run_)
-        self.cluster.before = meet
-        output.poll()
-        assert [f'db{n}: one' for n in range(4)] == self.shown
-
     def test_the_outputs_of_many_servers_have_little_memory_together(self):
-        self.say = lambda *lines: None
         content = b'x' * live.SLOT
         for number in range(8):
             # The first part is missing.
@@ -276,8 +215,27 @@ class ManyOutputsTest(run_door.RunCase):
                 part = b'1 %d 40 1\n' % (place * live.SLOT) + content
                 self.put(f'{place:06d}', part, number)
         self.patch(following, '_ROOM', 16 * live.SLOT)
-        output = self.output(8)
-        output.update(self.run_)
+        values = {'stack': 'shop', 'server': '', 'state': 'running'}
+        targets = [
+            client.Target(
+                number=number,
+                stack_id=f'stack-{number % 2}',
+                resource=f'db{number}',
+                attempt=1,
+                **values,
+            )
+            for number in range(8)
+        ]
+        run = client.Run(
+            id=RUN, action='BACKUP', state='running', targets=8, created_at=''
+        )
+        output = following.Output(
+            types.SimpleNamespace(targets=lambda run_id: targets),
+            self.cluster.store(),
+            None,
+            lambda run, target: following.Lines(lambda *lines: None),
+        )
+        output.update(run)
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         output.poll()
@@ -285,49 +243,42 @@ class ManyOutputsTest(run_door.RunCase):
         assert tracemalloc.get_traced_memory()[1] < 4000000
 
 
-class LinesTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.shown = []
+def lines(*contents, name='shop db'):
+    """Return the lines of a server, as the display shows them."""
+    shown = []
+    printer = following.Lines(
+        lambda *said: shown.extend(map(foreign.line, said)), name
+    )
+    for content in contents:
+        printer.show(content)
+    printer.end()
+    return shown
 
-    def lines(self, *contents, name='shop db'):
-        lines = following.Lines(self.say, name)
-        for content in contents:
-            lines.show(content)
-        lines.end()
-        return self.shown
 
-    def say(self, *lines):
-        # As the display shows them.
-        self.shown += [foreign.line(one) for one in lines]
+def test_a_long_line_is_wrapped_and_not_cut():
+    text = ''.join(f'{number:05d}' for number in range(1999))
+    for parts in (
+        [text + '\nnext'],
+        [text, '\nnext'],
+        [text[:1991], text[1991:], '\n', 'next'],
+        [text[start : start + 7] for start in range(0, len(text), 7)]
+        + ['\nnext\n'],
+    ):
+        *shown, last = lines(*(part.encode() for part in parts))
+        assert last == 'shop db: next'
+        pieces = [one.removeprefix('shop db: ') for one in shown]
+        assert text == ''.join(pieces)
+        assert [len(x) for x in shown[:-1]] == [foreign.LINE] * 5
+    # One that just fits is one line.
+    fits = b'x' * (foreign.LINE - len('shop db: '))
+    assert len(lines(fits + b'\n', fits, b'\n')) == 2
 
-    def test_a_long_line_is_wrapped_and_not_cut(self):
-        text = ''.join(f'{number:05d}' for number in range(1999))
-        for parts in (
-            [text + '\nnext'],
-            [text, '\nnext'],
-            [text[:1991], text[1991:], '\n', 'next'],
-            [text[start : start + 7] for start in range(0, len(text), 7)]
-            + ['\nnext\n'],
-        ):
-            self.shown = []
-            *shown, last = self.lines(*(part.encode() for part in parts))
-            assert last == 'shop db: next'
-            pieces = [one.removeprefix('shop db: ') for one in shown]
-            assert text == ''.join(pieces)
-            assert [len(x) for x in shown[:-1]] == [foreign.LINE] * 5
 
-    def test_a_line_that_just_fits_is_one_line(self):
-        text = b'x' * (foreign.LINE - len('shop db: '))
-        assert len(self.lines(text + b'\n', text, b'\n')) == 2
-        assert len(self.lines(text, b'\n', text + b'\n')) == 4
-
-    def test_what_grows_as_it_is_escaped_is_wrapped_too(self):
-        shown = self.lines(b'\x1b' * 1500 + b'\n\n\x1b\n')
-        text = ''.join(one.removeprefix('shop db: ') for one in shown[:-2])
-        assert text == '\\x1b' * 1500
-        assert shown[-2:] == ['shop db:', 'shop db: \\x1b']
-
-    def test_a_long_name_leaves_room_for_the_output(self):
-        (shown,) = self.lines(b'x' * 1700, name='n' * 10_000)
-        assert f'{"n" * 199}…: {"x" * 1700}' == shown
+def test_what_grows_as_it_is_escaped_is_wrapped_too():
+    shown = lines(b'\x1b' * 1500 + b'\n\n\x1b\n')
+    text = ''.join(one.removeprefix('shop db: ') for one in shown[:-2])
+    assert text == '\\x1b' * 1500
+    assert shown[-2:] == ['shop db:', 'shop db: \\x1b']
+    # A long name leaves room for the output.
+    (shown,) = lines(b'x' * 1700, name='n' * 10_000)
+    assert shown == f'{"n" * 199}…: {"x" * 1700}'

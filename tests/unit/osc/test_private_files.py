@@ -11,20 +11,15 @@ import testtools
 from heat_plugins.osc import private_files
 
 
-class PrivateFilesCase(testtools.TestCase):
+class PrivateFilesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.path = self.folder / 'run.html'
         self.addCleanup(os.umask, os.umask(0o022))
 
     def mode(self, path):
         return stat.S_IMODE(os.lstat(self.folder / path).st_mode)
-
-
-class FileTest(PrivateFilesCase):
-    def setUp(self):
-        super().setUp()
-        self.path = self.folder / 'run.html'
 
     def test_one_that_others_could_read_is_replaced(self):
         self.path.write_text('of yesterday')
@@ -50,8 +45,6 @@ class FileTest(PrivateFilesCase):
         private_files.write(self.path, 'half \ud800 a pair, ü')
         assert self.path.read_text() == 'half \\ud800 a pair, ü'
 
-
-class FolderTest(PrivateFilesCase):
     def test_only_its_user_enters_its_folders(self):
         path = private_files.folder(self.folder / 'logs', 'shop', 'tier.0.db')
         assert self.folder / 'logs/shop/tier.0.db' == path

@@ -123,11 +123,9 @@ class ListTest(run_door.RunCase):
         assert 'min' not in first
         assert re.match(r'1 min 3\d s', second)
         assert 'None' not in output
-        for column in ('Created', 'created_at', 'CREATED'):
+        for column in ('created_at', 'CREATED'):
             _, output = self.run_command(f'run list -c {column} -f csv')
             assert output.startswith('"created_at"\n"2027-'), output
-        _, (_, found) = self.json('run list')
-        assert 90 <= found['duration'] < 100
 
     def test_times_are_local_on_request(self):
         self.enterContext(base.local_zone('HPT-05:30'))
@@ -156,16 +154,13 @@ class ListTest(run_door.RunCase):
         self.patch(command_line.time, 'time', lambda: now)
         for given, local, seconds in (
             ('today', False, 60),
-            ('yesterday', False, 86460),
-            ('today', True, 60 + 5.5 * 3600),
             ('yesterday', True, 86460 + 5.5 * 3600),
             (f'{midnight:%Y-%m-%d}', False, 60),
             (f'{midnight:%Y-%m-%d}T05:30', True, 60),
             (f'{midnight:%Y-%m-%d}T01:00+01:00', True, 60),
-            ('2h', True, 7200),
             ('90s', False, 90),
             ('30min', False, 1800),
-            ('12h', False, 12 * 3600),
+            ('2h', True, 7200),
             ('7d', False, 7 * 86400),
             ('1w', False, 7 * 86400),
         ):
@@ -198,7 +193,7 @@ class ShowTest(run_door.RunCase):
         self.answered(status=1, deploy_stderr='no größer space')
         self.ended()
         _, shown = self.json(f'run show {RUN}')
-        for name, value in {
+        expected = {
             'id': RUN,
             'stack': 's0',
             'resource': 'deployment-0',
@@ -209,8 +204,8 @@ class ShowTest(run_door.RunCase):
             'created_by': 'ann',
             'inputs': ['secret'],
             'counts': {'failed': 1},
-        }.items():
-            assert value == shown[name], name
+        }
+        assert {name: shown[name] for name in expected} == expected
         assert 'exit status' in shown['reason']
         assert shown['outputs']['deploy_stderr'] == 'no größer space'
         _, output = self.run_command(f'run show {RUN}', encoding='ascii')
@@ -219,13 +214,12 @@ class ShowTest(run_door.RunCase):
             assert hidden not in output
 
     def test_what_was_asked_and_told_is_a_line_each(self):
-        names = 'event', 'state', 'at', 'tries', 'reason'
-        at = '2027-01-15T08:00:00Z'
+        at, names = '2027-01-15T08:00:00Z', ('event', 'state', 'at', 'reason')
         notices = [
             dict(zip(names, values, strict=True))
             for values in (
-                ('failed', 'given-up', at, 9, 'It answered 500'),
-                ('complete', 'pending', None, 0, ''),
+                ('failed', 'given-up', at, 'It answered 500'),
+                ('complete', 'pending', None, ''),
             )
         ]
         of = door.overview.of
@@ -275,6 +269,16 @@ class ShowTest(run_door.RunCase):
             )
 
     def test_a_target_has_a_number_a_resource_and_a_server(self):
+        self.use(run_world.World(3))
+        order = self.world.order
+
+        def named(*args, **values):
+            made = order(*args, **values)
+            for each in made.members[1:]:
+                object.__setattr__(each, 'server_name', 'web')
+            return made
+
+        self.world.order = named
         self.ended()
         for name in ('1', 'deployment-1', 'server-1'):
             _, shown = self.json(f'run show {RUN} --target {name}')
@@ -284,28 +288,15 @@ class ShowTest(run_door.RunCase):
             f'Run {RUN} has no target server-7',
             'did you mean "server-',
         )
-
-    def test_a_name_of_several_targets_is_refused_with_their_numbers(self):
-        self.use(run_world.World(2))
-        order = self.world.order
-
-        def named(*args, **values):
-            made = order(*args, **values)
-            for each in made.members:
-                object.__setattr__(each, 'server_name', 'web')
-            return made
-
-        self.world.order = named
-        self.ended()
         self.assert_refused(
             f'run output {RUN} --target web',
-            'several targets web: 0 (s0 deployment-0, server ID server-0), '
-            '1 (s1 deployment-1, server ID server-1)',
+            'several targets web: 1 (s1 deployment-1, server ID server-1), '
+            '2 (s0 deployment-2, server ID server-2)',
             'number',
         )
         _, output = self.run_command(f'run show {RUN} --targets')
         assert '| web ' in output
-        assert 'server-0' not in output
+        assert 'server-1' not in output
 
     def test_options_of_which_one_would_be_lost_are_refused(self):
         for line, said in (
@@ -358,13 +349,10 @@ class WaitTest(run_door.RunCase):
         self.start()
         self.run_command(f'run wait {RUN}')
         said = self.said()
-        assert (
-            f'Run {RUN}: BACKUP on 3 targets of s0, s1, at most 50 at' in said
-        )
+        begun = f'Run {RUN}: BACKUP on 3 targets of s0, s1, at most 50 at'
+        assert begun in said
         assert 's0 deployment-2: failed: the exit status' in said
-        assert '3 of 3 done: 1 failed, 2 complete' in said.replace(
-            '2 complete, 1 failed', '1 failed, 2 complete'
-        )
+        assert re.search('3 of 3 done: (1 failed, 2|2 complete, 1)', said)
         assert re.search(f'Run {RUN}: failed after .* s. ', said)
 
     def use_slow(self):
@@ -380,20 +368,15 @@ class WaitTest(run_door.RunCase):
 
         def fail(name, status, **details):
             number = int(name.rpartition('/')[2].partition('.')[0])
-            text = f'no space on disk {number:c}'.replace(
-                ' ', chr(97 + number)
-            )
-            send(name, 1, deploy_stderr=text)
+            send(name, 1, deploy_stderr=f'no{chr(97 + number)}space')
 
         self.world.send = fail
         self.start()
         self.run_command(f'run wait {RUN}')
         said = self.said()
         assert said.count('failed: the exit') == 19
-        assert (
-            f'Further failures: openstack software deployment run show {RUN} '
-            '--failed' in said
-        )
+        further = 'Further failures: openstack software deployment run show'
+        assert f'{further} {RUN} --failed' in said
 
     def test_several_and_all_of_a_stack_are_waited_for(self):
         self.use(run_world.World(1))
@@ -440,7 +423,7 @@ class WaitTest(run_door.RunCase):
         assert self.said().count(f'run wait {RUN}') == 2
         assert f'run cancel {RUN}' in self.said()
 
-    def test_an_outage_is_ridden_out(self):
+    def test_an_outage_is_ridden_out_and_one_that_lasts_ends_the_wait(self):
         for line in (f'run wait {RUN}', f'run show {RUN} --watch'):
             self.use(run_world.World(1))
             self.use_slow()
@@ -449,10 +432,6 @@ class WaitTest(run_door.RunCase):
             code, shown = self.json(line)
             assert (code, shown['state']) == (0, 'complete')
             assert '. Retrying for 300 s' in self.said()
-
-    def test_an_outage_that_lasts_ends_the_wait(self):
-        self.world.answers = lambda server_id: None
-        self.start()
         self.api.failing = 10_000
         for line, seconds in (('', 300), ('--timeout 20', 20)):
             began = self.world.now
@@ -552,24 +531,21 @@ class RequestTest(run_door.RunCase):
         ]
         self.assert_refused(f'run pause {RUN}', 'has ended')
 
-    def test_of_several_those_that_can_are_cancelled(self):
+    def test_of_several_those_that_can_are_cancelled_or_one_target(self):
+        self.world.pass_time(3)
+        code, shown = self.json(f'run cancel {RUN} --target server-1')
+        assert (code, shown['state']) == (0, 'running')
+        self.world.pass_time()
+        _, (found,) = self.json(f'run show {RUN} --state cancelled')
+        assert found['resource'] == 'deployment-1'
+        self.assert_refused(f'run cancel {RUN} {OTHER} --target 1', 'one run')
         self.start(OTHER, action='RESTART')
         code, found = self.json(f'run cancel {RUN} nonsense {OTHER}')
         assert (code, [each['id'] for each in found]) == (1, [RUN, OTHER])
         self.world.finish(run_id=RUN)
         self.world.finish(run_id=OTHER)
         states = {each['state'] for each in self.json('run list')[1]}
-        assert {'cancelled'} == states
-
-    def test_one_target_is_cancelled(self):
-        self.world.pass_time(3)
-        code, shown = self.json(f'run cancel {RUN} --target server-1')
-        assert (code, shown['state']) == (0, 'running')
-        self.world.answers = lambda server_id: 0
-        self.world.finish(run_id=RUN)
-        _, (found,) = self.json(f'run show {RUN} --state cancelled')
-        assert found['resource'] == 'deployment-1'
-        self.assert_refused(f'run cancel {RUN} {OTHER} --target 1', 'one run')
+        assert states == {'cancelled'}
 
     def test_wait_says_how_servers_stopped(self):
         self.reports(1)
@@ -620,25 +596,21 @@ class RequestTest(run_door.RunCase):
 
 
 class RetryTest(run_door.RunCase):
-    def setUp(self):
-        super().setUp()
-        self.world.answers = lambda server_id: int(server_id == 'server-1')
+    def test_what_has_failed_or_is_named_is_repeated_and_followed(self):
+        self.use(run_world.World(3, max_errors=run_records.Share(3)))
+        self.world.answers = lambda server_id: int(server_id != 'server-0')
         self.ended()
         self.world.answers = lambda server_id: 0
         self.world.done.clear()
-
-    def test_what_has_failed_is_repeated(self):
+        self.assert_refused(f'run retry {RUN} --only server-7', 'server-7')
+        self.answered(deploy_stdout='done by 1\nand more')
+        code, shown = self.json(f'run retry {RUN} --only server-1 --follow')
+        assert (code, shown['state']) == (common.FAILED, 'failed')
+        assert 's1 deployment-1: done by 1\n' in self.said()
+        assert 's0 deployment-0' not in self.said()
         code, shown = self.json(f'run retry {RUN}')
         assert (code, shown['state']) == (0, 'running')
         code, shown = self.json(f'run wait {RUN}')
         assert (code, shown['state']) == (0, 'complete')
         assert shown['counts'] == {'complete': 3}
         self.assert_refused(f'run retry {RUN}', 'succeeded on all')
-
-    def test_only_what_is_named_is_repeated_and_followed(self):
-        self.assert_refused(f'run retry {RUN} --only server-7', 'server-7')
-        self.answered(deploy_stdout='done by 1\nand more')
-        code, shown = self.json(f'run retry {RUN} --only failed --follow')
-        assert (code, shown['state']) == (0, 'complete')
-        assert 's1 deployment-1: done by 1\n' in self.said()
-        assert 's0 deployment-0' not in self.said()

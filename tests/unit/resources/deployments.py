@@ -24,7 +24,6 @@ import yaml
 
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import hubs
-from heat_plugins.objectstore import keys
 from heat_plugins.resources import software_config
 from heat_plugins.resources import software_deployment
 from heat_plugins.signals import watcher
@@ -154,8 +153,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         hubs.HUBS.clear()
         self.addCleanup(hubs.HUBS.clear)
         self.patch(hubs, 'in_background', self._at_once)
-        keys.KeyKeeper.forget_abilities()
-        self.addCleanup(keys.KeyKeeper.forget_abilities)
         self.configure(temp_url_secret='s3cret')
         self.handed = []
         self._looked_at = None

@@ -345,7 +345,7 @@ class EndTest(TriggerTestCase):
         given = deployments.inputs(config)
         assert given['deploy_signal_transport'] == 'TEMP_URL_POLL'
         self.now += 600
-        keys.KeyKeeper.forget_abilities()
+        keys.KeyKeeper.abilities.clear()
         self.swift.tempurl = False
         # They stay where another deployment gets none.
         poll = transports.TempURLPoll(self.heat.load(stack)['deployment'])

@@ -1,170 +1,238 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OS::Heat::SoftwareConfig: as Heat's, and checked while it is validated."""
+"""The config types: as Heat's, and checked while they are validated."""
 
 from heat.common import exception
+from heat.engine.resources.openstack.heat import (
+    software_component as heats_component,
+)
 from heat.engine.resources.openstack.heat import software_config as heats
-import yaml
+from heat.engine.resources.openstack.heat import (
+    structured_config as heats_structured,
+)
+import pytest
 
 from heat_plugins.resources import software_config
 from tests.unit import heat_fixture
 
-OURS = {'OS::Heat::SoftwareConfig': software_config.SoftwareConfig}
+CONFIG, STRUCTURED, COMPONENT = TYPES = {
+    'OS::Heat::SoftwareConfig': software_config.SoftwareConfig,
+    'OS::Heat::StructuredConfig': software_config.StructuredConfig,
+    'OS::Heat::SoftwareComponent': software_config.SoftwareComponent,
+}
+
+SH = '#!/bin/sh\necho $who\n'
+FULL = {
+    'group': 'script',
+    'config': SH,
+    'inputs': [
+        {'name': 'who', 'default': 'world'},
+        {'name': 'n', 'type': 'Number', 'default': 3},
+    ],
+    'outputs': [{'name': 'trouble', 'error_output': True}],
+    'options': {'anything': [1, 2]},
+}
+TWICE = [{'name': 'a'}, {'name': 'a'}]
+LATE = {'get_attr': ['late', 'value']}
+#: A condition that never holds.
+NEVER = {'not': {'equals': [1, 1]}}
 
 
-def template(properties, resources=None, **sections):
-    """Return a template with the resource ``config`` of these properties."""
+def entry(*actions, **more):
+    return {'tool': 'script', 'config': SH, 'actions': [*actions], **more}
+
+
+def configs(*entries, **properties):
+    return {'configs': [*entries], **properties}
+
+
+def template(kind, properties, **sections):
+    """Return a template with the resource ``config``."""
     return {
         'heat_template_version': '2021-04-16',
         **sections,
         'resources': {
-            'config': {
-                'type': 'OS::Heat::SoftwareConfig',
-                'properties': properties,
+            'config': {'type': kind, 'properties': properties},
+            'late': {
+                'type': 'OS::Heat::Value',
+                'properties': {'value': 'LATE'},
             },
-            **(resources or {}),
         },
     }
 
 
-def value(content):
-    """Return a resource whose attribute ``value`` exists once it does."""
-    return {'type': 'OS::Heat::Value', 'properties': {'value': content}}
+@pytest.mark.parametrize(
+    ('ours', 'theirs'),
+    [
+        (software_config.SoftwareConfig, heats.SoftwareConfig),
+        (software_config.StructuredConfig, heats_structured.StructuredConfig),
+        (
+            software_config.SoftwareComponent,
+            heats_component.SoftwareComponent,
+        ),
+    ],
+)
+def test_each_has_heats_properties_and_attributes(ours, theirs):
+    assert ours.properties_schema == theirs.properties_schema
+    named = {*theirs.attributes_schema, *theirs.ATTRIBUTES}
+    assert named <= {*ours.attributes_schema}
 
 
-FULL = yaml.safe_load("""
-group: script
-config: |
-  #!/bin/sh
-  echo $who
-inputs:
-- {name: who, default: world}
-- {name: count, type: Number, default: 3, replace_on_change: true}
-- {name: deploy_identifier}
-outputs:
-- {name: greeting}
-- {name: trouble, error_output: true, description: what went wrong}
-options: {anything: [1, 2]}
-""")
+class ConfigTest(heat_fixture.HeatTestCase):
+    TYPES = TYPES
 
+    def attribute(self, stack, name):
+        loaded = self.heat.load(stack)
+        return loaded['config'].FnGetAtt(name)
 
-class SoftwareConfigTest(heat_fixture.HeatTestCase):
-    TYPES = OURS
+    def row_of(self, types, kind, properties):
+        """Return what the classes store for a template."""
+        engine = heat_fixture.Heat(types)
+        engine.setup()
+        self.addCleanup(engine.cleanup)
+        engine.create(template(kind, properties))
+        (call,) = engine.rpc.calls
+        return {**call.arguments, 'name': 'differs'}
 
-    def validate(self, properties, resources=None, name='shop'):
-        stack = self.heat.stack(template(properties, resources), name)
-        stack.validate()
-        return stack
-
-    def refused(self, properties, resources=None):
-        """Return the message with which a config is refused."""
-        return self.why_invalid(template(properties, resources))
-
-    def test_has_heats_properties_and_attributes(self):
-        ours = software_config.SoftwareConfig
-        assert ours.properties_schema == heats.SoftwareConfig.properties_schema
-        assert ours.attributes_schema == heats.SoftwareConfig.attributes_schema
-
-    def test_duplicates_are_refused_all_at_once_and_in_their_place(self):
-        message = self.refused(
-            {
-                'inputs': [{'name': 'who'}, {'name': 'who'}],
-                'outputs': [{'name': 'log'}, {'name': 'log'}],
-            }
-        )
-        assert 'resources.config.properties: ' in message
-        assert 'inputs[1]: the input "who" is declared 2' in message
-        assert 'outputs[1]: the output "log" is declared 2' in message
-
-    def test_doubts_are_logged_once_with_stack_and_resource(self):
-        with self.assertLogs(software_config.__name__, 'DEBUG') as logs:
-            self.validate(
-                {
-                    'group': 'scirpt',
-                    'config': 'echo hi',
-                    'outputs': [{'name': 'deploy_stdout'}],
-                }
-            )
-        (warning,) = logs.records
-        assert warning.levelname == 'WARNING'
-        for text in (
-            '"config"',
-            '"shop"',
-            'OS::Heat::SoftwareConfig',
-            'deploy_stdout',
-            'scirpt',
-        ):
-            assert text in warning.getMessage()
-
-    def with_parameters(self, **options):
-        return self.heat.stack(
-            template(
-                {
-                    'inputs': [
-                        {'name': {'get_param': 'first'}},
-                        {'name': {'get_param': 'second'}},
-                    ],
-                },
-                parameters={
-                    'first': {'type': 'string', 'default': ''},
-                    'second': {'type': 'string', 'default': ''},
-                },
+    def test_they_store_what_heats_classes_store(self):
+        self.heat.cleanup()
+        for kind, properties in (
+            (CONFIG, FULL),
+            (CONFIG, {}),
+            (CONFIG, {'config': None, 'inputs': None}),
+            (STRUCTURED, {'group': 'hiera', 'config': {'a': {'b': 'c'}}}),
+            (
+                COMPONENT,
+                configs(
+                    entry('CREATE'),
+                    {'tool': 'ansible', 'actions': ['DELETE']},
+                    inputs=[{'name': 'a', 'default': 'b'}],
+                    options={'tags': 'x'},
+                ),
             ),
-            **options,
-        )
+        ):
+            ours = self.row_of(TYPES, kind, properties)
+            assert ours == self.row_of({}, kind, properties)
 
-    def test_parameters_are_read_once_they_are_known(self):
-        stack = self.with_parameters(
-            parameters={'first': 'who', 'second': 'who'}
-        )
-        error = self.assertRaises(
-            exception.StackValidationFailed, stack.validate
-        )
-        assert '"who"' in str(error)
-        # Heat validates a nested stack so before it has the values.
-        later = self.with_parameters(strict_validate=False, name='later')
-        later.validate()
-        later.validate(validate_res_tmpl_only=True)
-
-    def test_what_a_condition_leaves_out_is_not_there(self):
-        no = {'if': [{'not': {'equals': ['a', 'a']}}, [{'name': 'x'}]]}
-        self.validate({'inputs': no}, name='whole')
-        no = {'if': [{'not': {'equals': [1, 1]}}, {'name': 'a'}]}
-        self.validate({'inputs': [{'name': 'a'}, no]}, name='one')
-
-    def test_every_config_gets_a_name(self):
-        stack = self.heat.create(template(FULL))
-        assert stack['config'].FnGetAtt('config') == FULL['config']
-        self.heat.update(stack, template({**FULL, 'config': '#!/bin/bash'}))
-        self.heat.update(self.heat.load(stack), template({'config': None}))
+    def test_a_change_is_another_row_and_a_lost_one_is_no_trouble(self):
+        stack = self.heat.create(template(CONFIG, FULL))
+        assert self.attribute(stack, 'config') == SH
+        self.heat.update(stack, template(CONFIG, {'config': None}))
         names = [
             call.arguments['name']
             for call in self.heat.rpc.calls
             if call.method == 'create_software_config'
         ]
-        assert len(names) == 3
+        assert len(names) == 2
         for name in names:
             self.assertRegex(name, '^stack-config-[a-z0-9]+$')
-
-        # One that is gone can be deleted, and has no attribute.
         again = self.heat.load(stack)
         number = again['config'].resource_id
         self.heat.rpc.delete_software_config(self.heat.context, number)
         assert again['config'].FnGetAtt('config') is None
         self.heat.delete(again)
 
+    def test_all_mistakes_are_named_at_once(self):
+        reserved = [{'name': 'deploy_action'}]
+        double = 'outputs[1]: the output "a" is declared 2'
+        entries = [entry('BACKUP'), entry('DELETE', 'BACKUP')]
+        for kind, properties, *said in (
+            (
+                CONFIG,
+                {'inputs': TWICE, 'outputs': TWICE},
+                'resources.config.properties: ',
+                'inputs[1]: the input "a" is declared 2',
+                double,
+            ),
+            (
+                STRUCTURED,
+                {'group': 'component', 'config': configs(*entries)},
+                '"BACKUP" already has a config',
+            ),
+            (
+                COMPONENT,
+                configs(*entries, inputs=reserved, outputs=TWICE),
+                'resources.config.properties: ',
+                'inputs[0]',
+                double,
+                '"BACKUP" already has a config',
+            ),
+        ):
+            message = self.why_invalid(template(kind, properties))
+            for text in said:
+                assert text in message
 
-class SameRowsTest(heat_fixture.HeatTestCase):
-    """What Heat's class stores for a template, ours stores too."""
+    def test_doubts_are_logged_once_with_stack_and_resource(self):
+        output = [{'name': 'deploy_stdout'}]
+        for kind, properties, *said in (
+            (
+                CONFIG,
+                {'group': 'scirpt', 'outputs': output},
+                *('deploy_stdout', 'scirpt'),
+            ),
+            (
+                COMPONENT,
+                configs(entry('create')),
+                *('"create" is not "CREATE"', 'no entry serves CREATE'),
+            ),
+        ):
+            stack = self.heat.stack(template(kind, properties), name=kind[10:])
+            with self.assertLogs(software_config.__name__, 'DEBUG') as logs:
+                stack.validate()
+            (warning,) = logs.records
+            assert warning.levelname == 'WARNING'
+            for text in (*said, f'{kind} "config" in stack "{kind[10:]}"'):
+                assert text in warning.getMessage()
 
-    def rows(self, types, properties):
-        engine = heat_fixture.Heat(types)
-        engine.setup()
-        self.addCleanup(engine.cleanup)
-        engine.create(template(properties))
-        (call,) = engine.rpc.calls
-        return {**call.arguments, 'name': 'differs'}
+    def test_what_is_not_known_or_left_out_is_not_checked(self):
+        parameters = {'a': {'type': 'string', 'default': ''}}
+        names = [{'name': {'get_param': 'a'}}] * 2
+        content = template(CONFIG, {'inputs': names}, parameters=parameters)
+        stack = self.heat.stack(content, 'known', {'a': 'who'})
+        error = self.assertRaises(
+            exception.StackValidationFailed, stack.validate
+        )
+        assert '"who"' in str(error)
+        # Heat validates a nested stack so before it has the values.
+        self.heat.stack(content, 'nested', strict_validate=False).validate()
+        late = [entry(actions=LATE), entry(actions=LATE)]
+        for kind, properties in (
+            (COMPONENT, configs(*late)),
+            (CONFIG, {'inputs': {'if': [NEVER, TWICE]}}),
+            (CONFIG, {'inputs': [TWICE[0], {'if': [NEVER, TWICE[0]]}]}),
+        ):
+            self.heat.stack(
+                template(kind, properties), self.getUniqueString()
+            ).validate()
 
-    def test_for_templates_full_and_bare(self):
-        self.heat.cleanup()
-        for properties in (FULL, {}, {'config': None}, {'inputs': None}):
-            assert self.rows(OURS, properties) == self.rows({}, properties)
+    def test_a_components_configs_and_actions_are_attributes(self):
+        entries = [entry('CREATE', 'UPDATE'), entry('BACKUP', 'BACKUP')]
+        outputs = {
+            'second': {'value': {'get_attr': ['config', 'actions', 1]}},
+            'tool': {'value': {'get_attr': ['config', 'configs', 0, 'tool']}},
+        }
+        stack = self.heat.stack(
+            template(COMPONENT, configs(*entries), outputs=outputs)
+        )
+        assert stack['config'].FnGetAtt('actions') is None
+        self.heat.run(stack, 'CREATE')
+        assert self.attribute(stack, 'configs') == entries
+        assert self.attribute(stack, 'actions') == [
+            *('CREATE', 'UPDATE', 'BACKUP')
+        ]
+        shown = self.heat.outputs(self.heat.load(stack))
+        assert shown == {'second': 'UPDATE', 'tool': 'script'}
+        self.heat.rpc.delete_software_config(
+            self.heat.context, stack['config'].resource_id
+        )
+        assert self.attribute(stack, 'actions') is None
+        # As where a condition leaves actions out, Heat's default counts.
+        entries = [
+            entry(actions={'if': [NEVER, ['CREATE']]}),
+            entry('BACKUP', {'if': [NEVER, 'CREATE']}),
+        ]
+        stack = self.heat.create(
+            template(COMPONENT, configs(*entries)), 'default'
+        )
+        assert self.attribute(stack, 'actions') == [
+            *('CREATE', 'UPDATE', 'BACKUP')
+        ]

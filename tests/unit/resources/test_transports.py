@@ -18,7 +18,6 @@ from heat_plugins.deployments import deliveries
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
-from heat_plugins.objectstore import keys
 from heat_plugins.resources import software_deployment
 from heat_plugins.resources.software import deployment_schema
 from tests.unit import fake_swift
@@ -277,7 +276,6 @@ class AutoTest(Case):
             denied,
         ):
             self.swift = fake_swift.Cluster()
-            keys.KeyKeeper.forget_abilities()
             break_store()
             assert self.chosen() == 'CFN_SIGNAL'
             assert rows.CONTAINER_KEY not in self.stack['deployment'].data()

@@ -26,8 +26,6 @@ def body(offset, content, head=HEAD, ring=RING):
 class LogsCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        keys.KeyKeeper.forget_abilities()
-        self.addCleanup(keys.KeyKeeper.forget_abilities)
         self.now = 1_800_000_000.0
         self.cluster = fake_swift.Cluster(clock=lambda: 0)
         # Its clock is wrong, which must not matter.
