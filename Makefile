@@ -51,7 +51,7 @@ PYTHONS ?=
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
 RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
     rgw transports lifecycle runs live_runs triggers plans faults status \
-    withdrawal security threat_model key_rotation)))
+    threat_model key_rotation)))
 
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=

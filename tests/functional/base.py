@@ -16,7 +16,7 @@ import pathlib
 import signal
 import sys
 import time
-from typing import Any, ClassVar
+from typing import Any
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -42,11 +42,7 @@ printf 'hello %s' "$who" > "$heat_outputs_path.greeting"
 
 
 class NotShown(Exception):
-    """Heat's API has not shown what was asked for; its answer.
-
-    No AssertionError: where a test has to fail, with Heat's own classes, a
-    500 would pass for the defect that the test is about.
-    """
+    """Heat's API has not shown what was asked for; its answer."""
 
 
 def _shown(answer: rest.Answer) -> rest.Answer:
@@ -56,7 +52,12 @@ def _shown(answer: rest.Answer) -> rest.Answer:
 
 
 class Cloud(minicloud_client.Cloud):
-    """A cloud whose environment has the command openstack that is warm."""
+    """A cloud whose environment has the command openstack that is warm.
+
+    :ivar conf: a file of options for Heat.
+    """
+
+    conf: pathlib.Path
 
     def env(self, user: str = 'demo') -> dict[str, str]:
         found = super().env(user)
@@ -64,6 +65,10 @@ class Cloud(minicloud_client.Cloud):
         if folder:
             found['PATH'] = f'{folder}{os.pathsep}{found["PATH"]}'
         return found
+
+    def again(self, **options: Any) -> None:
+        """Start it with other options, and what `conf` says now."""
+        self.up(conf=[self.conf], **options)
 
     def crash(self, service: str) -> None:
         """SIGKILL a service now; the command ``kill`` takes a second."""
@@ -86,13 +91,6 @@ class Cloud(minicloud_client.Cloud):
         services = catalog.find(profile, service)
         found = (one.process(self._instance) for one in services)
         return [process for process in found if process]
-
-
-def cloud_name(name: str) -> str:
-    """Return what a cloud is called in this process of pytest-xdist."""
-    prefix = os.environ.get('FUNCTIONAL_PREFIX', '')
-    worker = os.environ.get('PYTEST_XDIST_WORKER')
-    return f'{prefix}{worker}-{name}' if worker else prefix + name
 
 
 def until(true, seconds=90, pause=1):
@@ -224,7 +222,6 @@ class Deployment:
     status: str
     reason: str
     action: str
-    outputs: Template
     config: Template
     inputs: Template
 
@@ -254,6 +251,12 @@ def put(url: str, body: bytes) -> int:
     return rest.send('PUT', url, body=body).status
 
 
+def post(url: str, body: bytes) -> int:
+    """POST JSON to a URL, with no credentials; the HTTP status."""
+    headers = {'Content-Type': 'application/json'}
+    return rest.send('POST', url, body=body, headers=headers).status
+
+
 def delete_container(session: minicloud_client.Session, name: str) -> None:
     """Delete a container of the object store, and what is in it."""
     listing = session.get('object-store', f'/{name}?format=json')
@@ -278,10 +281,28 @@ def token(keystone: str, user: Template, project_id: str) -> str:
     return str(answer.headers['X-Subject-Token'])
 
 
-def post(url: str, body: bytes) -> int:
-    """POST JSON to a URL, with no credentials; the HTTP status."""
-    headers = {'Content-Type': 'application/json'}
-    return rest.send('POST', url, body=body, headers=headers).status
+@contextlib.contextmanager
+def in_demo(cloud: minicloud_client.Cloud, name: str, *roles: str) -> Any:
+    """Give a user roles in the project demo; return a session there."""
+    admin, demo, user = map(cloud.session, ('admin', 'demo', name))
+    granted = []
+    for role in roles:
+        found = admin.get('identity', f'/roles?name={role}').json()['roles']
+        granted.append(
+            f'/projects/{demo.project_id}/users/{user.user_id}'
+            f'/roles/{found[0]["id"]}'
+        )
+        assert admin.put('identity', granted[-1]).ok
+    login = {'id': user.user_id, 'password': cloud.env(name)['OS_PASSWORD']}
+    session = copy.copy(demo)
+    session._client = copy.copy(demo._client)
+    keystone = admin.endpoint('identity')
+    session._client.token = token(keystone, login, demo.project_id)
+    try:
+        yield session
+    finally:
+        for path in granted:
+            assert admin.delete('identity', path).ok
 
 
 def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:
@@ -293,20 +314,7 @@ def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:
 
 
 class Stack:
-    """A stack, made and deleted over the REST API.
-
-    :cvar made: the stacks of the module whose tests run, for their logs.
-    """
-
-    made: ClassVar[list['Stack']] = []
-    _module = ''
-
-    @classmethod
-    def forget(cls, but_of: str) -> None:
-        """Forget the stacks of other modules than one."""
-        if but_of != cls._module:
-            cls._module = but_of
-            cls.made.clear()
+    """A stack, made and deleted over the REST API."""
 
     def __init__(
         self,
@@ -315,17 +323,10 @@ class Stack:
         *,
         name=None,
         timeout_mins=5,
-        adopt=None,
-        tags='',
-        environment=None,
-        files=None,
+        tags=None,
         **parameters,
     ):
-        """Begin to make it.
-
-        :param adopt: what abandoning a stack has returned.
-        :param files: the texts of those that the environment names.
-        """
+        """Begin to make it."""
         self.name = name or f'stack{next(_numbers)}'
         self._session = session
         body: Template = {
@@ -333,18 +334,12 @@ class Stack:
             'template': template,
             'timeout_mins': timeout_mins,
             'parameters': parameters,
-            'environment': environment or {},
-            'files': files or {},
+            **({'tags': tags} if tags else {}),
         }
-        if tags:
-            body['tags'] = tags
-        if adopt is not None:
-            body['adopt_stack_data'] = adopt
         answer = session.post('orchestration', '/stacks', body)
         assert answer.status == 201, answer
         self.id = str(answer.json()['stack']['id'])
         self._path = f'/stacks/{self.name}/{self.id}'
-        self.made.append(self)
 
     def acting_as(self, session: minicloud_client.Session) -> 'Stack':
         """Return it in the hands of somebody else of its project."""
@@ -356,29 +351,12 @@ class Stack:
 
     def update(self, template, *, timeout_mins=5, **parameters):
         """Begin an update; ``wait`` says how it ends."""
-        self._act(
-            'PUT',
-            template=template,
-            timeout_mins=timeout_mins,
-            parameters=parameters,
-        )
-
-    def nest(self, template: Template) -> None:
-        """Begin the update with which the command nests its groups."""
-        defaults = {'heat_plugins_group_members': 'nested'}
-        environment = {'parameter_defaults': defaults}
-        self._act('PUT', template=template, environment=environment)
+        more = {'timeout_mins': timeout_mins, 'parameters': parameters}
+        self._act('PUT', template=template, **more)
 
     def action(self, **body: Any) -> None:
         """Begin another action, such as ``suspend=None``."""
         self._act('POST', '/actions', **body)
-
-    def abandon(self) -> str:
-        """Let Heat forget it; what `adopt` needs to take it over."""
-        answer = self._session.delete('orchestration', f'{self._path}/abandon')
-        assert answer.ok, answer
-        until(lambda: self.status == 'DELETE_COMPLETE')
-        return answer.body.decode()
 
     def delete(self) -> None:
         """Begin to delete it; ``wait`` says how that ends."""
@@ -391,9 +369,8 @@ class Stack:
 
     def preview(self, template, **parameters):
         """Return what an update would do, with the names of resources."""
-        answer = self._act(
-            'PUT', '/preview', template=template, parameters=parameters
-        )
+        body = {'template': template, 'parameters': parameters}
+        answer = self._act('PUT', '/preview', **body)
         return {
             kind: [one['resource_name'] for one in found]
             for kind, found in answer.json()['resource_changes'].items()
@@ -487,10 +464,6 @@ class Stack:
         query = '&'.join(f'with_attr={one}' for one in attributes)
         return dict(self._get(f'/resources/{name}?{query}')['resource'])
 
-    def resources(self) -> dict[str, Template]:
-        found = self._get('/resources')['resources']
-        return {one['resource_name']: dict(one) for one in found}
-
     def members(self, group: str) -> set[str]:
         """Return the names of what is in the stack of a group."""
         return {
@@ -516,17 +489,15 @@ class Stack:
         resource_id = self.resource(name)['physical_resource_id']
         if not resource_id:
             return None
-        answer = self._session.get(
-            'orchestration', f'/software_deployments/{resource_id}'
-        )
+        path = f'/software_deployments/{resource_id}'
+        answer = self._session.get('orchestration', path)
         if answer.status == 404:
             return None
         # A row that Heat cannot show is a defect that a test is about.
         assert answer.ok, answer
         row = answer.json()['software_deployment']
-        answer = self._session.get(
-            'orchestration', f'/software_configs/{row["config_id"]}'
-        )
+        path = f'/software_configs/{row["config_id"]}'
+        answer = self._session.get('orchestration', path)
         if answer.status == 404:
             return None
         config = answer.json()['software_config']
@@ -535,7 +506,6 @@ class Stack:
             status=row['status'],
             reason=row['status_reason'],
             action=row['action'],
-            outputs=row['output_values'] or {},
             config=config,
             inputs={one['name']: one['value'] for one in config['inputs']},
         )
@@ -580,26 +550,23 @@ class Leftovers:
     stack_users: tuple[str, ...]
 
     @classmethod
-    def of(cls, cloud: minicloud_client.Cloud, user: str = 'demo') -> Any:
-        session = cloud.session(user)
-        deployments = session.get('orchestration', '/software_deployments')
-        configs = session.get('orchestration', '/software_configs')
-        containers = session.get('object-store', '?format=json')
-        admin = cloud.session('admin')
-        domains = admin.get('identity', '/domains?name=heat').json()
-        domain = domains['domains'][0]['id']
-        users = admin.get('identity', f'/users?domain_id={domain}').json()
+    def of(cls, cloud: minicloud_client.Cloud) -> Any:
+        session, admin = cloud.session(), cloud.session('admin')
+
+        def ids(kind: str) -> tuple[str, ...]:
+            found = session.get('orchestration', f'/{kind}').json()[kind]
+            return tuple(one['id'] for one in found)
+
+        listing = session.get('object-store', '?format=json').json()
+        found = admin.get('identity', '/domains?name=heat').json()['domains']
+        users = admin.get('identity', f'/users?domain_id={found[0]["id"]}')
         return cls(
-            deployments=tuple(
-                one['id'] for one in deployments.json()['software_deployments']
-            ),
-            configs=tuple(
-                one['id'] for one in configs.json()['software_configs']
-            ),
-            containers=tuple(one['name'] for one in containers.json() or ()),
+            deployments=ids('software_deployments'),
+            configs=ids('software_configs'),
+            containers=tuple(one['name'] for one in listing or ()),
             stack_users=tuple(
                 one['name']
-                for one in users['users']
+                for one in users.json()['users']
                 if not one['name'].endswith('admin')
             ),
         )

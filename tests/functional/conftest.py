@@ -10,15 +10,18 @@ for several runs side by side, and ``FUNCTIONAL_PROFILE`` is their profile.
 
 from collections.abc import Generator, Iterator
 import contextlib
+from importlib import metadata
 import itertools
 import os
+import pathlib
+import re
 import signal
+import sys
 from typing import Any
 
 import pytest
 
 from tests.functional import base
-from tests.functional import failure_logs
 from tests.functional import flows
 from tests.functional import mistral_proxy
 from tests.functional import warm_openstack
@@ -26,18 +29,6 @@ from tests.functional import warm_openstack
 # `base` has put them on the path.
 from minicloud_lib import layout  # isort: skip
 from minicloud_lib import warm  # isort: skip
-
-OURS = (
-    'OS::Heat::SoftwareComponent',
-    'OS::Heat::SoftwareConfig',
-    'OS::Heat::SoftwareDeployment',
-    'OS::Heat::SoftwareDeploymentGroup',
-    'OS::Heat::SoftwareDeployments',
-    'OS::Heat::StructuredConfig',
-    'OS::Heat::StructuredDeployment',
-    'OS::Heat::StructuredDeploymentGroup',
-    'OS::Heat::StructuredDeployments',
-)
 
 # Who starts the tests in the background may have had it ignored, and so would
 # whatever they start.
@@ -62,14 +53,6 @@ signed_by_heat = pytest.mark.skipif(
     STORE == 'rgw', reason="Ceph's gateway refuses Heat's own TempURLs"
 )
 
-#: For tests of both kinds of groups, of which `make test` runs the newer one.
-#: That nested ones work, others of its tests show.
-single_is_quick = pytest.mark.parametrize(
-    'members',
-    [pytest.param('single', marks=pytest.mark.quick), 'nested'],
-    indirect=True,
-)
-
 #: Whose key signs TempURLs: its header, the digest, and what comes of a
 #: signature that is not of that key.
 KEY_HEADER, DIGEST, REFUSED = {
@@ -79,10 +62,6 @@ KEY_HEADER, DIGEST, REFUSED = {
 
 #: Mistral's processes take half a minute to start where all cores are busy.
 CONF = """\
-[DEFAULT]
-enable_stack_abandon = true
-enable_stack_adopt = true
-
 [heat_plugins]
 swift_error_budget = 30
 mistral_error_budget = 120
@@ -97,6 +76,18 @@ periodic_interval = 5
 [heat_plugins]
 rescue_interval = 3
 """
+
+
+#: At most so many lines of each service's log are shown of a failure.
+_LINES = 60
+
+_TROUBLE = re.compile(r' (?:WARNING|ERROR|CRITICAL) |^Traceback ')
+#: How a line of a log begins; what follows without it belongs to that line.
+_ENTRY = re.compile(r'^\d{4}-\d\d-\d\d ')
+
+# The clouds that run, and how long their logs were as the test began.
+_clouds: list[base.Cloud] = []
+_sizes: dict[pathlib.Path, int] = {}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -141,24 +132,52 @@ def pytest_collection_modifyitems(
 
 
 def clouds(
-    request: pytest.FixtureRequest, name: str, **options: Any
+    request: pytest.FixtureRequest,
+    name: str,
+    conf: str = '',
+    plugin: str | os.PathLike[str] | None = base.ROOT,
+    **options: Any,
 ) -> Iterator[base.Cloud]:
-    found = base.Cloud(base.cloud_name(name))
+    """Yield a cloud whose Heat has some options."""
+    worker = os.environ.get('PYTEST_XDIST_WORKER')
+    prefix = os.environ.get('FUNCTIONAL_PREFIX', '')
+    found = base.Cloud(prefix + (f'{worker}-{name}' if worker else name))
+    folder = request.getfixturevalue('tmp_path_factory').mktemp('conf')
+    found.conf = folder / 'heat.conf'
+    found.conf.write_text(conf)
     found.down(purge=True)
     failed_before = request.session.testsfailed
-    found.up(profile='rgw' if STORE == 'rgw' else PROFILE, **options)
-    failure_logs.clouds.append(found)
+    profile = 'rgw' if STORE == 'rgw' else PROFILE
+    found.again(profile=profile, plugin=plugin, **options)
+    _clouds.append(found)
     yield found
-    failure_logs.clouds.remove(found)
+    _clouds.remove(found)
     found.clear_faults()
     found.down(purge=request.session.testsfailed == failed_before)
 
 
-def pytest_runtest_logstart(nodeid: str) -> None:
-    """Remember where the services' logs end; keep a module's stacks."""
-    failure_logs.begin()
-    module = nodeid.partition('::')[0]
-    base.Stack.forget(but_of=module)
+def _logs() -> list[pathlib.Path]:
+    folders = [cloud.path / 'logs' for cloud in _clouds]
+    return [log for folder in folders for log in sorted(folder.glob('*.log'))]
+
+
+def pytest_runtest_logstart() -> None:
+    """Remember where the services' logs end."""
+    _sizes.clear()
+    _sizes.update({log: log.stat().st_size for log in _logs()})
+
+
+def _that_matter(log: pathlib.Path) -> list[str]:
+    """Return the newest lines of a log: heat-engine's, or on trouble."""
+    with log.open('rb') as stream:
+        stream.seek(_sizes.get(log, 0))
+        text = stream.read().decode(errors='replace')
+    lines, wanted = [], False
+    for line in text.splitlines():
+        matters = log.name.startswith('heat') or bool(_TROUBLE.search(line))
+        wanted = matters or (wanted and not _ENTRY.match(line))
+        lines += [line] * wanted
+    return lines[-_LINES:]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -169,38 +188,40 @@ def pytest_runtest_makereport() -> Generator[
     report = yield
     add = getattr(report.longrepr, 'addsection', None)
     if report.failed and add is not None:
-        for title, text in failure_logs.sections(base.Stack.made):
-            add(title, text)
-        add('to run it alone', failure_logs.command(report.nodeid))
+        for log in _logs():
+            if lines := _that_matter(log):
+                add(f'end of {log}', '\n'.join(lines))
+        settings = ''.join(
+            f'{name}={os.environ[name]} '
+            for name in ('FUNCTIONAL_PROFILE', 'FUNCTIONAL_STORE')
+            if name in os.environ
+        )
+        command = f"{settings}{sys.executable} -m pytest '{report.nodeid}'"
+        add('to run it alone', command)
     return report
 
 
-@pytest.fixture
-def alone(request, tmp_path):
+@pytest.fixture(scope='module')
+def alone(request):
     """A cloud of one module's tests, whose engine is one process."""
-    conf = tmp_path / 'heat.conf'
-    conf.write_text(ALONE)
     name = request.path.stem.removeprefix('test_')
-    yield from clouds(request, name, plugin=base.ROOT, conf=[conf])
+    yield from clouds(request, name, ALONE)
 
 
 @pytest.fixture(scope='session')
-def cloud(request, tmp_path_factory):
-    """A cloud whose nine types are ours."""
-    conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
-    conf.write_text(CONF)
-    for found in clouds(request, 'functional', plugin=base.ROOT, conf=[conf]):
-        if PROFILE == 'production':
-            # Engines that nobody has changed keep no list of their classes.
-            yield found
-            continue
-        classes = found.resource_classes()
-        theirs = [
-            name
-            for name in OURS
-            if not classes[name].startswith('heat_plugins.')
-        ]
-        assert not theirs, f'Heat serves these itself: {theirs}'
+def cloud(request):
+    """A cloud whose types are ours."""
+    for found in clouds(request, 'functional', CONF):
+        # Engines that nobody has changed keep no list of their classes.
+        if PROFILE != 'production':
+            classes = found.resource_classes()
+            group = 'heat_plugins.resources'
+            theirs = [
+                name
+                for name in metadata.entry_points(group=group).names
+                if not classes[name].startswith('heat_plugins.')
+            ]
+            assert not theirs, f'Heat serves these itself: {theirs}'
         yield found
 
 
@@ -220,7 +241,7 @@ def _stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     base.purge(made)
 
 
-def _clean_stacks(cloud: base.Cloud) -> Iterator[base.Make]:
+def clean_stacks(cloud: base.Cloud) -> Iterator[base.Make]:
     before = base.Leftovers.of(cloud)
     yield from _stacks(cloud)
     before.hold(cloud)
@@ -229,7 +250,7 @@ def _clean_stacks(cloud: base.Cloud) -> Iterator[base.Make]:
 @pytest.fixture
 def stacks(cloud):
     """Makes stacks; deletes them, and holds that nothing stays behind."""
-    yield from _clean_stacks(cloud)
+    yield from clean_stacks(cloud)
 
 
 @pytest.fixture
@@ -242,16 +263,10 @@ def folder(cloud):
     assert demo.delete('object-store', '/servers').ok
 
 
-@pytest.fixture(params=['single', 'nested'])
-def members(request):
-    """Return what the members of a group are: its property of that name."""
-    return str(request.param)
-
-
 @pytest.fixture(scope='module')
 def module_stacks(cloud):
     """Makes stacks that all tests of a module look at."""
-    yield from _clean_stacks(cloud)
+    yield from clean_stacks(cloud)
 
 
 @pytest.fixture(scope='module')

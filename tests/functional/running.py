@@ -37,11 +37,13 @@ class Commands:
     """``openstack software deployment run …`` of a user.
 
     :ivar said: all that was printed.
+    :ivar on: the words that name a stack.
     """
 
-    def __init__(self, cloud: base.Cloud, user: str = 'demo') -> None:
+    def __init__(self, cloud, user='demo', stack=None):
         self._env = cloud.env(user)
         self.said = ''
+        self.on = ('--stack', stack.name) if stack else ()
 
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -78,8 +80,8 @@ class Commands:
         return str(self('show', run_id)[1]['state'])
 
 
-def client(cloud, user='demo', project=None):
-    """Return the client of a user.
+def logged_in(cloud, user='demo', project=None):
+    """Return a cloud's services for a user.
 
     :param project: its name; None for the user's own.
     """
@@ -93,12 +95,12 @@ def client(cloud, user='demo', project=None):
         project_domain_name='Default',
     )
     verify = env.get('OS_CACERT') or True
-    return runs.Runs(rest.Cloud(ks_session.Session(auth=auth, verify=verify)))
+    return rest.Cloud(ks_session.Session(auth=auth, verify=verify))
 
 
-def states(user: runs.Runs, run_id: str) -> list[str]:
-    """Return the states of a run's targets."""
-    return [each.state for each in user.targets(run_id)]
+def client(cloud, user='demo', project=None):
+    """Return the client of a user."""
+    return runs.Runs(logged_in(cloud, user, project))
 
 
 def component(scripts, inputs, outputs=()):

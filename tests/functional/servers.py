@@ -47,11 +47,10 @@ def type_script(script, folder, env, machine=None):
     return done.stdout
 
 
-def agent(cloud, stack, server='server', user='demo'):
+def agent(cloud, stack, server='server', **options):
     """Return the real agent of a server, switched off."""
-    return cloud.agent(
-        f'{stack.name}-{server}', stack=stack.name, resource=server, user=user
-    )
+    name = f'{stack.name}-{server}'
+    return cloud.agent(name, stack=stack.name, resource=server, **options)
 
 
 def machine(cloud: base.Cloud, name: str) -> base.minicloud_client.Agent:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong around a deployment, and must not become its fate."""
 
-import json
 import socket
 import time
 import urllib.parse
@@ -9,6 +8,7 @@ import urllib.parse
 import pytest
 
 from tests.functional import base
+from tests.functional import servers
 
 #: As conftest.py sets it.
 BUDGET = 30
@@ -28,8 +28,7 @@ def fault(stack=None, **rule):
 
 
 def signal(deployment, greeting='hello'):
-    body = {'greeting': greeting, 'deploy_status_code': 0}
-    assert deployment.put(json.dumps(body).encode()) == 201
+    assert deployment.put(servers.body(greeting=greeting)) == 201
 
 
 def completes(stack, action='CREATE', greeting='hello'):
@@ -49,37 +48,9 @@ def put_half(url):
         )
 
 
-class Swift:
-    """The object store as the project's members see it."""
-
-    def __init__(self, cloud):
-        self._session = cloud.session()
-
-    def names(self, stack):
-        path = f'{container(stack)}?format=json'
-        answer = self._session.get('object-store', path)
-        return [one['name'] for one in answer.json() or ()]
-
-    def delete(self, stack):
-        base.delete_container(self._session, container(stack)[1:])
-
-    def key(self, stack):
-        answer = self._session.request(
-            'HEAD', 'object-store', container(stack)
-        )
-        return answer.headers.get('X-Container-Meta-Temp-Url-Key')
-
-
-@pytest.fixture
-def swift(cloud):
-    return Swift(cloud)
-
-
 @pytest.mark.quick
 @pytest.mark.long
-def test_outage_beyond_the_budget_ends_them_with_its_name(
-    cloud, stacks, swift
-):
+def test_outage_beyond_the_budget_ends_them_with_its_name(cloud, stacks):
     template = base.software()
     waits, goes = stacks(template), stacks(template)
     waits.waiting()
@@ -102,7 +73,7 @@ def test_outage_beyond_the_budget_ends_them_with_its_name(
     left = f'Cannot clean up container {container(goes)[1:]}, which may remain'
     assert left in log
     # It could not be deleted, as was said.
-    swift.delete(goes)
+    base.delete_container(cloud.session(), container(goes)[1:])
     for stack in (waits, comes):
         stack.update(template)
     # The one was delivered before, the other never.
@@ -120,8 +91,8 @@ def test_outage_beyond_the_budget_ends_them_with_its_name(
 
 @pytest.mark.quick
 @pytest.mark.long
-def test_passing_faults_are_ridden_out(cloud, stacks, swift):
-    template = base.software()
+def test_passing_faults_are_ridden_out(cloud, stacks):
+    swift, template = cloud.session(), base.software()
     stack = stacks(template)
 
     def waits(who):
@@ -141,7 +112,8 @@ def test_passing_faults_are_ridden_out(cloud, stacks, swift):
     deployment = waits('half')
     put_half(deployment.signal_url)
     time.sleep(2)
-    assert swift.names(stack) == []
+    listing = swift.get('object-store', container(stack)).body
+    assert listing == b''
     assert stack.status == 'UPDATE_IN_PROGRESS'
     signal(deployment, 'whole')
     completes(stack, 'UPDATE', 'whole')
@@ -164,12 +136,17 @@ def test_passing_faults_are_ridden_out(cloud, stacks, swift):
         completes(stack, 'UPDATE', 'renewed')
     # A container that is deleted is made again.
     deployment = waits('lost')
-    key = swift.key(stack)
-    assert key
+
+    def key():
+        answer = swift.request('HEAD', 'object-store', container(stack))
+        return answer.headers.get('X-Container-Meta-Temp-Url-Key')
+
+    before = key()
+    assert before
     with cloud.faults([fault(stack, status=503)]):
         signal(deployment, 'lost')
-        swift.delete(stack)
-    base.until(lambda: swift.key(stack) == key)
+        base.delete_container(swift, container(stack)[1:])
+    base.until(lambda: key() == before)
     assert stack.status == 'UPDATE_IN_PROGRESS'
     # The server sends it again, to the URL that it has.
     signal(deployment, 'again')

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page "First success" works with what a release has, without a clone."""
+"""The pages "First success" and "Tutorial" work, as they are typed.
+
+The one takes what a release has, without a clone. The other brings its cloud
+up and down, and what it leaves in Mistral goes with that: a cloud of its own.
+"""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -14,36 +20,12 @@ from tests.unit import environments
 pytestmark = [conftest.signed_by_heat, conftest.trusted, pytest.mark.long]
 
 
-@pytest.fixture(scope='module')
-def laptop(tmp_path_factory):
-    """A folder with a release's files, and an environment in ``venv``."""
-    folder = tmp_path_factory.mktemp('laptop')
-    made = environments.Environment(folder / 'venv')
-    for name, module in (('pip', 'pip'), ('openstack', 'openstackclient')):
-        program = made.prefix / 'bin' / name
-        shell = '.shell' if name == 'openstack' else ''
-        program.write_text(
-            f'#!/bin/sh\nexec {made.python} -m {module}{shell} "$@"\n'
-        )
-        program.chmod(0o700)
-    for path in (environments.wheel(), environments.sdist()):
-        (folder / path.name).symlink_to(path)
-    return folder
-
-
 @pytest.fixture
 def cleared(cloud):
-    """Delete the page's stack, and the container that Heat leaves of it.
-
-    A run that was cut short may have left them, too.
-    """
-    demo = cloud.session()
-    _clear(demo)
+    """Delete the page's stack, and the container that Heat leaves of it."""
     yield
-    _clear(demo)
+    demo = cloud.session()
 
-
-def _clear(demo):
     def stacks():
         answer = demo.get('orchestration', '/stacks?name=first')
         return answer.json()['stacks']
@@ -57,7 +39,19 @@ def _clear(demo):
 
 
 @pytest.mark.timeout(300)
-def test_every_command_of_the_page_works(cloud, laptop, cleared):
+def test_every_command_of_the_page_works(cloud, cleared, tmp_path):
+    # A release's files, and an environment in ``venv``.
+    laptop = tmp_path
+    made = environments.Environment(laptop / 'venv')
+    for name, module in (
+        ('pip', 'pip'),
+        ('openstack', 'openstackclient.shell'),
+    ):
+        program = made.prefix / 'bin' / name
+        program.write_text(f'#!/bin/sh\nexec {made.python} -m {module} "$@"\n')
+        program.chmod(0o700)
+    for path in (environments.wheel(), environments.sdist()):
+        (laptop / path.name).symlink_to(path)
     install, create, join, *rest = pages.blocks(pages.read('first-success'))
     machine = servers.machine(cloud, 'first-machine')
 
@@ -85,3 +79,53 @@ def test_every_command_of_the_page_works(cloud, laptop, cleared):
     assert 'load average' in said
     hello = (laptop / 'hello.yaml').read_text()
     assert hello == (base.ROOT / 'contrib/examples/hello.yaml').read_text()
+
+
+def script():
+    """Return what the page lets its reader type; it ends at an error."""
+    lines = ['set -e', 'trap \'echo "Failed: $BASH_COMMAND" >&2\' ERR']
+    for block in pages.blocks(pages.read('tutorial')):
+        for command in block.splitlines():
+            if 'got up this early' in command:
+                # As the page says.
+                command = f'if {command}; then exit 1; fi'
+            elif command.startswith('openstack object list'):
+                # "After a few seconds", says the page.
+                command = f'until {command}; do sleep 1; done'
+            lines.append(command)
+    return '\n'.join(lines)
+
+
+@pytest.fixture
+def own_cloud(request):
+    yield from conftest.clouds(request, 'tutorial', plugin=None)
+
+
+@pytest.mark.timeout(480)
+def test_every_command_of_the_tutorial_works(own_cloud, tmp_path):
+    # The page writes a file to where its reader is.
+    (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
+    # The Python with which the reader has installed the mini cloud.
+    python = tmp_path / 'bin/python3'
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    env = own_cloud.env()
+    env['PATH'] = f'{python.parent}:{env["PATH"]}'
+    said = tmp_path / 'said'
+    # To a file: whatever the page leaves running would hold a pipe open.
+    with said.open('w') as file:
+        done = subprocess.run(
+            ['bash', '-c', script()],
+            cwd=tmp_path,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            timeout=420,
+        )
+    assert done.returncode == 0, said.read_text()
+    for part in ('UPDATE_FAILED', 'part 3 of 120', 'begun; stopped'):
+        assert part in said.read_text()
+    assert 'part 120 of 120' not in said.read_text()
+    assert (tmp_path / 'web.svg').exists()

@@ -1,50 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of both kinds: one resource, or a nested stack."""
-
-import contextlib
+"""Groups of both kinds, one resource or a nested stack, and of each type."""
 
 import pytest
 
 from tests.functional import base
-from tests.functional import conftest
 from tests.functional import servers
 
 NAMES = ('one', 'two', 'three')
 
 ALL = ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
 
+BAD = servers.body(deploy_status_code=1, deploy_stderr='boom')
+
+#: By type: what is a group, and the config that it takes.
+TYPES = {
+    'OS::Heat::SoftwareDeploymentGroup': 'config',
+    'OS::Heat::SoftwareDeployments': 'config',
+    'OS::Heat::StructuredDeploymentGroup': 'structured',
+    'OS::Heat::StructuredDeployments': 'structured',
+}
+
+OUTPUTS = ('greeting', 'deploy_stdouts', 'deploy_status_codes')
+
 
 def template(names=NAMES, **properties):
     """Return a group with some servers, each of which greets."""
-    whole = base.software(deployments=0)
+    properties = {
+        'signal_transport': 'TEMP_URL_POLL',
+        'servers': {name: {'get_resource': name} for name in names},
+        **properties,
+    }
+    whole = base.group(0, **properties)
     server = whole['resources'].pop('server')
     whole['resources']['config'].pop('depends_on')
     whole['resources'] |= dict.fromkeys(names, server)
-    whole['resources']['group'] = {
-        'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'properties': {
-            'servers': {name: {'get_resource': name} for name in names},
-            'config': {'get_resource': 'config'},
-            'signal_transport': 'TEMP_URL_POLL',
-            'input_values': {'who': {'get_param': 'who'}},
-            'name': 'group',
-            **properties,
-        },
-    }
     whole['outputs'] = {
         name: {'value': {'get_attr': ['group', name]}}
-        for name in ('greeting', 'deploy_stdouts', 'members')
+        for name in ('greeting', 'members')
     }
     return whole
 
 
-@contextlib.contextmanager
-def agents(cloud, stack):
-    """Be the agents of all servers of a stack."""
-    with contextlib.ExitStack() as running:
-        for name in NAMES:
-            running.enter_context(servers.agent(cloud, stack, name))
-        yield
+@pytest.mark.quick
+@pytest.mark.long
+def test_each_type_deploys_to_servers_that_come_and_go(cloud, stacks):
+    whole = template(NAMES[:2], actions=['CREATE', 'UPDATE', 'DELETE'])
+    resources = whole['resources']
+    group = resources.pop('group')['properties']
+    group['input_values']['script'] = base.SCRIPT
+    # All of the config is an input, so that it is a text in the end: what
+    # the script hook can run.
+    resources['structured'] = {
+        'type': 'OS::Heat::StructuredConfig',
+        'properties': {
+            **resources['config']['properties'],
+            'inputs': [{'name': 'who'}, {'name': 'script'}],
+            'config': {'get_input': 'script'},
+        },
+    }
+    names = {f'group{number}': kind for number, kind in enumerate(TYPES)}
+    for number, (name, kind) in enumerate(names.items()):
+        properties = {
+            **group,
+            'servers': {**group['servers']},
+            'config': {'get_resource': TYPES[kind]},
+            'members': ('single', 'nested')[number % 2],
+        }
+        resources[name] = {'type': kind, 'properties': properties}
+    single = {**properties, 'server': {'get_resource': 'one'}}
+    del single['servers'], single['members']
+    resources['alone'] = {
+        'type': 'OS::Heat::StructuredDeployment',
+        'properties': single,
+    }
+    whole['outputs'] = {
+        f'{name}_{output}': {'value': {'get_attr': [name, output]}}
+        for name in names
+        for output in OUTPUTS
+    }
+    whole['outputs']['alone'] = {'value': {'get_attr': ['alone', 'greeting']}}
+    stack = stacks(whole)
+
+    def greet(action, who, servers):
+        expected = f'hello {who}', f'{action} for {who}\n', 0
+        for name in names:
+            for output, value in zip(OUTPUTS, expected, strict=True):
+                found = stack.outputs[f'{name}_{output}']
+                assert found == dict.fromkeys(servers, value), name
+        assert stack.outputs['alone'] == f'hello {who}'
+
+    with (
+        servers.agent(cloud, stack, 'one'),
+        servers.agent(cloud, stack, 'two'),
+    ):
+        stack.wait('CREATE_COMPLETE')
+        greet('CREATE', 'world', NAMES[:2])
+        puts = servers.signals(cloud, stack)
+        assert [one['status'] for one in puts] == [201] * 9
+        assert not any(one['token'] for one in puts)
+        for name in names:
+            del resources[name]['properties']['servers']['one']
+        stack.updated(whole, who='moon')
+        greet('UPDATE', 'moon', ['two'])
+        stack.remove()
 
 
 class Servers:
@@ -57,16 +115,13 @@ class Servers:
 
     def configs(self, action):
         """Return what servers must run for an action, unless answered."""
-        found = {}
-        for name in NAMES:
-            for config in self._stack.metadata(name):
-                inputs = {
-                    one['name']: one['value'] for one in config['inputs']
-                }
-                is_new = config['id'] not in self.ran[name]
-                if inputs['deploy_action'] == action and is_new:
-                    found[name] = config
-        return found
+        return {
+            name: config
+            for name in NAMES
+            for config in self._stack.metadata(name)
+            if base.value(config, 'deploy_action') == action
+            and config['id'] not in self.ran[name]
+        }
 
     def waiting(self, action, count):
         """Wait until `count` servers have an action; return their configs."""
@@ -85,36 +140,29 @@ class Servers:
             self.ran[name].append(config['id'])
 
 
-BAD = servers.body(deploy_status_code=1, deploy_stderr='boom')
+def ids(found):
+    return {config['id'] for config in found.values()}
 
 
 @pytest.mark.long
-@conftest.single_is_quick
-@pytest.mark.timeout(300)
-def test_servers_come_and_go(cloud, stacks, members):
-    whole = template(actions=['CREATE', 'UPDATE', 'DELETE'], members=members)
-    stack = stacks(whole)
-    with agents(cloud, stack):
-        stack.wait('CREATE_COMPLETE')
-        assert stack.outputs['greeting'] == dict.fromkeys(NAMES, 'hello world')
-        assert bool(stack.members('group')) == (members == 'nested')
-        states = stack.outputs['members']
-        assert {one['status'] for one in states.values()} == {'COMPLETE'}
-        del whole['resources']['group']['properties']['servers']['one']
-        stack.updated(whole, who='moon')
-        assert stack.outputs['greeting'] == dict.fromkeys(
-            NAMES[1:], 'hello moon'
-        )
-        stack.remove()
-
-
-@pytest.mark.long
-@conftest.single_is_quick
+@pytest.mark.parametrize(
+    'members', [pytest.param('single', marks=pytest.mark.quick), 'nested']
+)
 @pytest.mark.timeout(300)
 def test_the_whole_life_of_a_group(stacks, members):
     whole = template(actions=ALL, members=members)
     stack = stacks(whole)
     fleet = Servers(stack)
+
+    def act(action, status='COMPLETE', **begin):
+        stack.action(**begin)
+        if action:
+            fleet.answer(action, 3)
+        stack.wait(f'{next(iter(begin)).upper()}_{status}')
+
+    def kept():
+        return str(stack.resource('group')['physical_resource_id'])
+
     fleet.answer('CREATE', 3, two=BAD)
     stack.wait('CREATE_FAILED')
     assert 'boom' in stack.reason
@@ -122,6 +170,7 @@ def test_the_whole_life_of_a_group(stacks, members):
         lambda: stack.resource('group')['resource_status'] == 'CREATE_FAILED',
         60,
     )
+    assert bool(stack.members('group')) == (members == 'nested')
     # The failed one alone is repeated.
     stack.update(whole)
     fleet.answer('CREATE', 1)
@@ -131,95 +180,45 @@ def test_the_whole_life_of_a_group(stacks, members):
     assert stack.outputs['greeting'] == {
         name: f'hello {name}' for name in NAMES
     }
+    states = stack.outputs['members'].values()
+    assert {one['status'] for one in states} == {'COMPLETE'}
     # A cancelled update is rolled back.
     stack.update(whole, who='moon')
     before = ids(fleet.waiting('UPDATE', 3))
     stack.action(cancel_update=None)
-
-    def back():
-        found = fleet.configs('UPDATE')
-        return len(found) == 3 and not before & ids(found)
-
-    base.until(back, 120)
+    base.until(
+        lambda: (
+            len(found := fleet.configs('UPDATE')) == 3
+            and not before & ids(found)
+        ),
+        120,
+    )
     found = fleet.configs('UPDATE').values()
     assert {base.value(config, 'who') for config in found} == {'world'}
     fleet.answer('UPDATE', 3)
     stack.wait('ROLLBACK_COMPLETE')
-    stack.action(suspend=None)
-    fleet.answer('SUSPEND', 3)
-    stack.wait('SUSPEND_COMPLETE')
-    stack.action(resume=None)
-    fleet.answer('RESUME', 3)
-    stack.wait('RESUME_COMPLETE')
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
+    act('SUSPEND', suspend=None)
+    act('RESUME', resume=None)
+    act('', check=None)
+    # One that is marked unhealthy runs again, once, and keeps its kind until
+    # the template names the other one.
+    made = kept()
+    stack.mark('group')
+    stack.update(whole)
+    fleet.answer('UPDATE', 3)
+    stack.wait('UPDATE_COMPLETE')
+    properties = whole['resources']['group']['properties']
+    del properties['members']
+    stack.updated(whole)
+    assert kept() == made
+    properties['members'] = {'single': 'nested', 'nested': 'single'}[members]
+    assert 'group' in stack.preview(whole)['replaced']
+    stack.update(whole)
+    fleet.answer('CREATE', 3)
+    fleet.answer('DELETE', 3)
+    stack.wait('UPDATE_COMPLETE')
+    assert kept() != made
+    assert bool(stack.members('group')) == (members == 'single')
     stack.delete()
     fleet.answer('DELETE', 3)
     stack.wait('DELETE_COMPLETE')
-
-
-@conftest.single_is_quick
-def test_what_was_abandoned_is_adopted(stacks, members):
-    apart = template()
-    del apart['resources']['group'], apart['resources']['config']
-    # Heat itself cannot delete a server that it has adopted.
-    apart['outputs'] = {
-        name: {'value': {'get_resource': name}} for name in NAMES
-    }
-    home = stacks(apart).created()
-    whole = template(members=members)
-    for name in NAMES:
-        del whole['resources'][name]
-    whole['resources']['group']['properties']['servers'] = home.outputs
-    stack = stacks(whole)
-    Servers(home).answer('CREATE', 3)
-    stack.wait('CREATE_COMPLETE')
-    before = stack.resource('group')['physical_resource_id']
-    adopted = stacks(whole, adopt=stack.abandon())
-    adopted.wait('ADOPT_COMPLETE')
-    if members == 'single':
-        after = adopted.resource('group')['physical_resource_id']
-        assert after == before
-    assert adopted.outputs['greeting'] == {
-        name: f'hello {name}' for name in NAMES
-    }
-
-
-def ids(found):
-    return {config['id'] for config in found.values()}
-
-
-@conftest.single_is_quick
-@pytest.mark.timeout(300)
-def test_a_group_marked_unhealthy_runs_again_and_keeps_its_kind(
-    stacks, members
-):
-    whole = template(signal_transport='NO_SIGNAL', members=members)
-    stack = stacks(whole).created()
-
-    def given():
-        return {name: stack.metadata(name)[-1] for name in NAMES}
-
-    def kept():
-        return str(stack.resource('group')['physical_resource_id'])
-
-    made, before = kept(), given()
-    stack.mark('group')
-    stack.updated(whole)
-    after = given()
-    actions = {base.value(one, 'deploy_action') for one in after.values()}
-    assert actions == {'UPDATE'}
-    assert not ids(before) & ids(after)
-    # Once.
-    stack.updated(whole)
-    assert ids(given()) == ids(after)
-    # Until the template names the other kind.
-    properties = whole['resources']['group']['properties']
-    del properties['members']
-    stack.updated(whole, who='moon')
-    assert kept() == made
-    properties['members'] = {'single': 'nested', 'nested': 'single'}[members]
-    assert 'group' in stack.preview(whole, who='moon')['replaced']
-    stack.updated(whole, who='moon')
-    assert kept() != made
-    assert bool(stack.members('group')) == (members == 'single')

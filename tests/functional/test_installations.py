@@ -2,18 +2,20 @@
 """Where people run Heat: from its installation to its removal, by the pages.
 
 A host of each kind is a chroot. Its own Heat uses a mini cloud's Keystone and
-Swift, and its servers are real agents.
+Swift, and its servers are real agents. MariaDB, RabbitMQ, heat-engine and
+Heat's APIs run in the host's tree, each as its own user, and listen where the
+mini cloud's Heat would: Keystone's catalog names them, and agents find them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+import configparser
 import contextlib
 import dataclasses
-import importlib.metadata
+import io
 import json
 import pathlib
 import re
 import shlex
-import shutil
 import time
 
 import pytest
@@ -22,17 +24,168 @@ from tests import pages
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import debian
-from tests.functional import heat_host
 from tests.functional import servers
-from tests.unit import environments
+
+# `base` has put them on the path.
+from minicloud_lib import layout  # isort: skip
+from minicloud_lib import ports  # isort: skip
+from minicloud_lib import processes  # isort: skip
+from minicloud_lib import rest  # isort: skip
+from minicloud_lib import settings  # isort: skip
 
 pytestmark = [pytest.mark.installations, pytest.mark.timeout(1800)]
 
-#: How each type's class is named, once heat-plugins is used.
-OURS = {
-    one.name: one.value
-    for one in importlib.metadata.entry_points(group='heat_plugins.resources')
-}
+#: The packages of what Heat needs on a host.
+PACKAGES = ('mariadb-server', 'rabbitmq-server')
+
+CONF = 'etc/heat/heat.conf'
+
+#: What a mini cloud's heat.conf has that a host has otherwise.
+_DEFAULTS = ('environment_dir', 'plugin_dirs', 'template_dir')
+
+_DATABASE = """\
+mkdir -p /run/mysqld
+chown mysql /run/mysqld
+exec mariadbd --user=mysql --bind-address={address} --port={database} \\
+    --socket=/run/mysqld/mysqld.sock
+"""
+
+_TABLES = """\
+mariadb --execute "CREATE DATABASE heat; \\
+    GRANT ALL ON heat.* TO heat@localhost IDENTIFIED BY 'heat'; \\
+    GRANT ALL ON heat.* TO heat@'{address}' IDENTIFIED BY 'heat'"
+"""
+
+_BROKER = """\
+export HOME=/var/lib/rabbitmq ERL_EPMD_PORT={names}
+export RABBITMQ_NODENAME=heat@localhost RABBITMQ_DIST_PORT={nodes}
+export RABBITMQ_NODE_IP_ADDRESS={address} RABBITMQ_NODE_PORT={broker}
+export RABBITMQ_LOGS=-
+epmd -port {names} -address {address} &
+exec /usr/lib/rabbitmq/bin/rabbitmq-server
+"""
+
+_QUEUES = """\
+export HOME=/var/lib/rabbitmq ERL_EPMD_PORT={names}
+rabbitmqctl --node heat@localhost --quiet list_queues name || :
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Heat:
+    """Heat on a host.
+
+    :ivar programs: the folder of Heat's programs there.
+    :ivar paste: the file of its APIs' pipelines there.
+    """
+
+    host: debian.Host
+    cloud: base.Cloud
+    programs: str
+    paste: str
+
+    def start(self) -> None:
+        """Start all, once heat.conf and the tables are there."""
+        chosen = ports.choose(('database', 'broker', 'names', 'nodes'), {}, ())
+        places = {name: str(port) for name, port in chosen.items()}
+        places['address'] = ports.ADDRESS
+        self._spawn('mariadb', _DATABASE.format_map(places), 'root')
+        self._spawn('rabbitmq', _BROKER.format_map(places), 'root')
+        self._write_conf(places)
+        base.until(lambda: self._succeeds('mariadb --execute ""'), 60)
+        self.host.run(_TABLES.format_map(places))
+        self.host.run(f'{self.programs}/heat-manage db_sync', '/', 'heat')
+        base.until(lambda: not ports.is_free(chosen['broker']), 60)
+        self._spawn_engine()
+        # A request is lost that comes before heat-engine's first start.
+        queues = _QUEUES.format_map(places)
+        base.until(lambda: 'engine' in self.host.run(queues).split(), 60)
+        found = settings.require(self._instance)
+        for api, port in (('api', 'heat'), ('api-cfn', 'heat_cfn')):
+            self._spawn(
+                f'heat-{api}',
+                f'exec {self.programs}/heat-wsgi-{api} --host {ports.ADDRESS} '
+                f'--port {found.ports[port]}',
+            )
+        base.until(self._answers, 60)
+
+    def restart_engine(self) -> None:
+        """Restart heat-engine as systemd does; return once it answers."""
+        processes.stop_all([self._pid_file('heat')], 15)
+        self._spawn_engine()
+        base.until(self._answers, 60)
+
+    def stop(self) -> None:
+        """Stop all that runs."""
+        for name in (
+            'heat-api-cfn',
+            'heat-api',
+            'heat',
+            'rabbitmq',
+            'mariadb',
+        ):
+            processes.stop_all([self._pid_file(name)], 15)
+
+    @property
+    def _instance(self) -> layout.Instance:
+        return self.cloud._instance
+
+    def _pid_file(self, name: str) -> pathlib.Path:
+        return self._instance.run / f'{name}.pid'
+
+    def _spawn_engine(self) -> None:
+        # Under this name agents look for it.
+        self._spawn('heat', f'exec {self.programs}/heat-engine')
+
+    def _spawn(self, name: str, script: str, user: str = 'heat') -> None:
+        processes.spawn(
+            self.host.command(script, '/', user),
+            pid_file=self._pid_file(name),
+            log=self._instance.log(name),
+            env=self.host.env,
+            folder=self.host.path,
+        )
+
+    def _succeeds(self, command: str) -> bool:
+        with contextlib.suppress(AssertionError):
+            self.host.run(command)
+            return True
+        return False
+
+    def _answers(self) -> bool:
+        """Whether both APIs and the engine do."""
+        try:
+            answer = self.cloud.session().get('orchestration', '/stacks')
+            cfn = settings.require(self._instance).url('heat_cfn')
+            return answer.ok and rest.send('GET', cfn, timeout=5).status > 0
+        except OSError:
+            return False
+
+    def _write_conf(self, places: Mapping[str, str]) -> None:
+        """Write heat.conf, with what the mini cloud says of itself."""
+        conf = configparser.RawConfigParser(strict=False)
+        conf.read(self._instance.conf / 'heat.conf')
+        for name in _DEFAULTS:
+            conf.remove_option('DEFAULT', name)
+        address = places['address']
+        conf['DEFAULT']['transport_url'] = (
+            f'rabbit://guest:guest@{address}:{places["broker"]}/'
+        )
+        conf['DEFAULT']['num_engine_workers'] = '1'
+        # An engine tells others dead by it.
+        conf['DEFAULT']['periodic_interval'] = '5'
+        conf['database'] = {
+            'connection': f'mysql+pymysql://heat:heat@{address}:'
+            f'{places["database"]}/heat?charset=utf8'
+        }
+        conf['paste_deploy']['api_paste_config'] = self.paste
+        text = io.StringIO()
+        conf.write(text)
+        file = self.host.path / CONF
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text.getvalue())
+        self.host.run(f'chown root:heat /{CONF}; chmod 640 /{CONF}')
+
 
 #: What the pages promise: commands and seconds to the first deployment.
 COMMANDS, SECONDS = 6, 600
@@ -41,7 +194,8 @@ _CONSTRAINTS = f'{debian.SOURCE}/contrib/minicloud/constraints.txt'
 
 #: Lists what heat-plugins has on a host, next to its source.
 _FILES = (
-    f'find / -xdev \\( -path /proc -o -path {debian.SOURCE} \\) -prune '
+    f'find / -xdev \\( -path /proc -o -path /var/lib/mysql -o -path '
+    f'{debian.SOURCE} \\) -prune '
     "-o -name '*heat?plugins*' -print"
 )
 
@@ -128,7 +282,7 @@ class Site:
 
     lane: Lane
     host: debian.Host
-    heat: heat_host.Heat
+    heat: Heat
 
     def type(self, commands):
         """Type what a page has; systemd's part is played here."""
@@ -137,51 +291,24 @@ class Site:
             self.heat.restart_engine()
         return said
 
-    def as_heat(self, command):
-        """Run a program of heat-engine's environment as its user."""
-        return self.host.run(f'{self.lane.programs}/{command}', '/', 'heat')
-
-    def classes(self):
-        """Return the classes of our types that heat-engine loads."""
-        probe = pathlib.Path(environments.PROBE)
-        shutil.copy(probe, self.host.path / 'tmp/probe.py')
-        said = self.host.run(
-            f'echo /{heat_host.CONF} | {self.lane.programs}/python3 -P '
-            '/tmp/probe.py 2>/dev/null',
-            '/',
-            'heat',
-        )
-        found = json.loads(said)['classes']
-        return {name: found[name] for name in OURS if name in found}
-
-    def waiting(self):
-        """Return what heat-plugins-status says of deployments that wait."""
-        said = self.as_heat(
-            'heat-plugins-status upgrade check --json 2>/dev/null || :'
-        )
-        checks = {
-            one['check']: one['details'] for one in json.loads(said)['checks']
-        }
-        return str(checks['Waiting deployments'])
-
-    def features(self):
-        """Return what heat-plugins-status says works here."""
+    def status(self, words):
+        """Return what heat-plugins-status says here, as JSON."""
         login = ' '.join(
             f'{name}={shlex.quote(value)}'
             for name, value in self.heat.cloud.env().items()
             if name.startswith('OS_')
         )
         said = self.host.run(
-            f'env {login} {self.lane.programs}/heat-plugins-status '
-            'feature list -f json 2>/dev/null',
+            f'env {login} {self.lane.programs}/heat-plugins-status {words} '
+            '2>/dev/null || :',
             '/',
             'heat',
         )
-        return {one['name']: one['works'] for one in json.loads(said)}
+        return json.loads(said)
 
     def traces(self):
         """Return what a removal restores: configuration, packages, files."""
-        conf = (self.host.path / heat_host.CONF).read_text()
+        conf = (self.host.path / CONF).read_text()
         packages = self.host.run(self.lane.packages)
         return {*(conf + packages + self.host.run(_FILES)).splitlines()}
 
@@ -199,7 +326,7 @@ class Site:
 def site(request, tmp_path):
     """A host with Heat as it comes, and the files of a release."""
     lane = request.param
-    include = (*lane.include, *heat_host.PACKAGES)
+    include = (*lane.include, *PACKAGES)
     made = contextlib.contextmanager(conftest.clouds)
     with (
         debian.host(tmp_path, lane.suite, include) as host,
@@ -208,7 +335,7 @@ def site(request, tmp_path):
         host.run(lane.prepare or ':')
         debian.release(host.path / debian.SOURCE[1:], tmp_path)
         cloud.stop('heat')
-        heat = heat_host.Heat(host, cloud, lane.programs, lane.paste)
+        heat = Heat(host, cloud, lane.programs, lane.paste)
         try:
             heat.start()
             yield Site(lane, host, heat)
@@ -228,7 +355,7 @@ def installed(site):
         ' '.join(command.split())
         for command in re.findall(r'``(apt\s+remove[^`]*)``', section)
     ]
-    conf = site.host.path / heat_host.CONF
+    conf = site.host.path / CONF
     before = conf.read_text()
     said = site.type(install)
     restarts = install.count('systemctl restart heat-engine')
@@ -269,19 +396,23 @@ def test_from_the_installation_to_the_removal(site):
         assert commands + 1 <= COMMANDS
         assert first.outputs['deployment_greeting'] == 'hello world'
         assert site.has_ours
-        assert site.classes() == OURS
-        works = site.features()
+        listed = site.status('feature list -f json')
+        works = {one['name']: one['works'] for one in listed}
         assert works['Deployments by TEMP_URL_POLL']
         assert works['Deployments by CFN_SIGNAL'] == (
             site.lane.transport == _CFN
         )
         waiting = make('waiting')
         waiting.waiting()
-        assert 'waiting.' in site.waiting()
-        assert 'first' not in site.waiting()
+        said = {
+            one['check']: str(one['details'])
+            for one in site.status('upgrade check --json')['checks']
+        }
+        assert 'serves 16 resource types' in said['Resource types']
+        assert 'waiting.' in said['Waiting deployments']
+        assert 'first' not in said['Waiting deployments']
     assert before ^ site.traces() == set()
     assert not site.has_ours
-    assert not set(site.classes().items()) & set(OURS.items())
     # As the status has said: in progress, until an update repeats it.
     assert waiting.status == 'CREATE_IN_PROGRESS'
     waiting.update(template)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A deployment's life, with the real agent at the other end."""
-
-import copy
+"""A deployment's life, with the real agent at the other end, and cancels."""
 
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 
@@ -20,104 +19,75 @@ COMPONENT = running.component(
         }.items()
     },
     {'who': ''},
-    ('greeting',),
 )
 
 
 @pytest.mark.quick
-def test_agent_signals_every_action(cloud, stacks):
+def test_agent_signals_every_action_that_there_is_something_for(cloud, stacks):
     template = base.software(
         actions=['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
     )
+    deployment = template['resources']['deployment']
+    template['resources'] |= {
+        'verbs': COMPONENT,
+        'component': {
+            **deployment,
+            'properties': {
+                **deployment['properties'],
+                'name': 'component',
+                'config': {'get_resource': 'verbs'},
+                'actions': ['CREATE', 'UPDATE', 'DELETE'],
+            },
+        },
+    }
+    template['outputs']['component'] = {
+        'value': {'get_attr': ['component', 'deploy_stdout']}
+    }
     stack = stacks(template)
 
-    def outputs(action):
+    def said(action):
         stack.wait(f'{action}_COMPLETE')
-        return [
-            stack.outputs['deployment_greeting'],
-            stack.outputs['deployment_deploy_stdout'],
-        ]
+        outputs = stack.outputs
+        stdout = outputs['deployment_deploy_stdout'].strip()
+        assert stdout.startswith(f'{action} for ')
+        return outputs['deployment_greeting'], outputs['component'].strip()
 
-    with servers.agent(cloud, stack):
-        assert outputs('CREATE') == ['hello world', 'CREATE for world\n']
+    with servers.agent(cloud, stack) as agent:
+        assert said('CREATE') == ('hello world', 'install world')
+        shown = stack.resource('verbs', 'actions')['attributes']
+        assert shown['actions'] == ['CREATE', 'UPDATE', 'DELETE', 'BACKUP']
         stack.update(template, who='moon')
-        assert outputs('UPDATE') == ['hello moon', 'UPDATE for moon\n']
+        assert said('UPDATE') == ('hello moon', 'upgrade moon')
         stack.action(suspend=None)
-        assert outputs('SUSPEND') == ['hello moon', 'SUSPEND for moon\n']
+        assert said('SUSPEND') == ('hello moon', 'upgrade moon')
         stack.action(resume=None)
-        assert outputs('RESUME') == ['hello moon', 'RESUME for moon\n']
+        assert said('RESUME') == ('hello moon', 'upgrade moon')
         stack.remove()
     puts = servers.signals(cloud, stack)
-    assert [one['status'] for one in puts] == [201] * 5
+    assert [one['status'] for one in puts] == [201] * 8
     assert not any(one['token'] for one in puts)
     assert all(one['agent'].startswith('python-requests') for one in puts)
-    assert len({one['path'] for one in puts}) == 5
-
-
-@pytest.mark.quick
-def test_component_runs_what_it_has_for_each_action(cloud, stacks):
-    template = base.software(config=COMPONENT)
-    stack = stacks(template)
-    with servers.agent(cloud, stack) as agent:
-        stack.wait('CREATE_COMPLETE')
-        found = stack.outputs['deployment_deploy_stdout']
-        assert found == 'install world\n'
-        shown = stack.resource('config', 'actions')['attributes']
-        assert shown['actions'] == ['CREATE', 'UPDATE', 'DELETE', 'BACKUP']
-        stack.updated(template, who='moon')
-        found = stack.outputs['deployment_deploy_stdout']
-        assert found == 'upgrade moon\n'
-        # There is nothing to run, and nothing to wait for.
-        stack.action(suspend=None)
-        stack.wait('SUSPEND_COMPLETE')
-        stack.action(resume=None)
-        stack.wait('RESUME_COMPLETE')
-        stack.remove()
-    assert len(servers.signals(cloud, stack)) == 3
+    assert len({one['path'] for one in puts}) == 8
     ran = {path.name for path in (agent.path / 'var/script').iterdir()}
     assert {'install', 'upgrade', 'remove'} <= ran
     assert 'save' not in ran
 
 
-@pytest.fixture
-def member(cloud):
-    """A session of one more member of the project."""
-    admin, demo, other = map(cloud.session, ('admin', 'demo', 'other'))
-    granted = []
-    for name in ('member', 'heat_stack_owner'):
-        roles = admin.get('identity', f'/roles?name={name}').json()['roles']
-        granted.append(
-            f'/projects/{demo.project_id}/users/{other.user_id}'
-            f'/roles/{roles[0]["id"]}'
-        )
-        assert admin.put('identity', granted[-1]).ok
-    user = {'id': other.user_id, 'password': cloud.env('other')['OS_PASSWORD']}
-    found = copy.copy(demo)
-    found._client = copy.copy(demo._client)
-    found._client.token = base.token(
-        admin.endpoint('identity'), user, demo.project_id
-    )
-    yield found
-    for path in granted:
-        assert admin.delete('identity', path).ok
-
-
-def test_stack_goes_on_with_the_credentials_of_who_updates_it(
-    cloud, stacks, member
-):
+def test_stack_goes_on_with_the_credentials_of_who_updates_it(cloud, stacks):
     template = base.software(timeout=60)
     stack = stacks(template)
     assert stack.waiting().put(servers.body()) == 201
     stack.wait('CREATE_COMPLETE')
-    # Heat stores theirs, and ends the trust of those before them.
-    for session, who in ((member, 'moon'), (cloud.session(), 'sun')):
-        stack.acting_as(session).update(template, who=who)
-        waiting = stack.waiting(action='UPDATE')
-        assert waiting.put(servers.body(greeting=f'hello {who}')) == 201
-        stack.wait('UPDATE_COMPLETE')
-        assert stack.outputs['deployment_greeting'] == f'hello {who}'
-    stack.acting_as(member).delete()
-    stack.wait('DELETE_COMPLETE')
+    roles = 'member', 'heat_stack_owner'
+    with base.in_demo(cloud, 'other', *roles) as member:
+        # Heat stores theirs, and ends the trust of those before them.
+        for session, who in ((member, 'moon'), (cloud.session(), 'sun')):
+            stack.acting_as(session).update(template, who=who)
+            waiting = stack.waiting(action='UPDATE')
+            assert waiting.put(servers.body(greeting=f'hello {who}')) == 201
+            stack.wait('UPDATE_COMPLETE')
+            assert stack.outputs['deployment_greeting'] == f'hello {who}'
+        stack.acting_as(member).remove()
 
 
 @pytest.mark.quick
@@ -126,9 +96,14 @@ def test_check_and_updates_repeat_in_place_what_is_gone_or_failed(
 ):
     template = base.software()
     stack = stacks(template)
-    created = stack.waiting()
-    assert created.put(servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
+
+    def answered(action, status='COMPLETE', **outputs):
+        waiting = stack.waiting(action=action)
+        assert waiting.put(servers.body(**outputs)) == 201
+        stack.wait(f'{action}_{status}')
+        return waiting
+
+    created = answered('CREATE')
     # A check runs nothing, and notices what is gone.
     stack.action(check=None)
     stack.wait('CHECK_COMPLETE')
@@ -140,16 +115,12 @@ def test_check_and_updates_repeat_in_place_what_is_gone_or_failed(
     base.until(lambda: stack.status == 'CHECK_FAILED')
     assert f'Deployment {created.id} no longer exists' in stack.reason
     stack.update(template)
-    again = stack.waiting(action='UPDATE')
-    assert again.put(servers.body()) == 201
-    stack.wait('UPDATE_COMPLETE')
+    again = answered('UPDATE')
     stack.action(check=None)
     stack.wait('CHECK_COMPLETE')
     # A failed update is repeated without a change.
     stack.update(template, who='moon')
-    failing = stack.waiting(action='UPDATE')
-    assert failing.put(servers.body(deploy_status_code=7)) == 201
-    stack.wait('UPDATE_FAILED')
+    failing = answered('UPDATE', 'FAILED', deploy_status_code=7)
     assert 'exit status (deploy_status_code) is 7' in stack.reason
     stack.update(template, who='moon')
     repeated = stack.waiting(action='UPDATE')
@@ -158,3 +129,87 @@ def test_check_and_updates_repeat_in_place_what_is_gone_or_failed(
     with servers.agent(cloud, stack):
         stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'hello moon'
+
+
+@pytest.mark.quick
+@pytest.mark.timeout(300)
+def test_what_is_cancelled_or_late_is_never_run_and_the_next_works(
+    cloud, stacks
+):
+    template = base.software(actions=['CREATE', 'UPDATE', 'DELETE'])
+    # The server is given another deployment, that waits for nothing.
+    bystander = base.software()['resources']['deployment']
+    bystander['properties'].update(
+        signal_transport='NO_SIGNAL', name='bystander', input_values={}
+    )
+    template['resources']['bystander'] = bystander
+    stack = stacks(template)
+    agent = servers.agent(cloud, stack)
+    withdrawn = set()
+
+    def given():
+        return {one['id'] for one in stack.metadata()}
+
+    def is_taken_back(waiting):
+        config_id = waiting.config['id']
+        base.until(lambda: config_id not in given(), 20)
+        # Too late: it is no result, and changes nothing.
+        assert waiting.put(servers.body(greeting='late')) == 201
+        withdrawn.add(config_id)
+
+    def ends(status, greeting):
+        with agent:
+            stack.wait(status)
+        assert stack.outputs['deployment_greeting'] == greeting
+
+    created = stack.waiting()
+    stack.action(cancel_without_rollback=None)
+    is_taken_back(created)
+    stack.wait('CREATE_FAILED')
+    with agent:
+        base.until(lambda: servers.has_run(agent) >= given())
+    assert stack.status == 'CREATE_FAILED'
+    stack.update(template)
+    ends('UPDATE_COMPLETE', 'hello world')
+    # A cancelled update is rolled back.
+    stack.update(template, who='moon')
+    waiting = stack.waiting(action='UPDATE')
+    stack.action(cancel_update=None)
+    is_taken_back(waiting)
+    ends('ROLLBACK_COMPLETE', 'hello world')
+    # An action ends at its own time limit.
+    properties = template['resources']['deployment']['properties']
+    properties['timeout'] = 3
+    stack.update(template, who='mars')
+    waiting = stack.waiting(action='UPDATE')
+    stack.wait('UPDATE_FAILED')
+    failures = cloud.openstack('stack', 'failures', 'list', stack.name)
+    assert 'has not signalled UPDATE within' in failures
+    assert 'property "timeout"' in failures
+    is_taken_back(waiting)
+    properties['timeout'] = 10
+    stack.update(template, who='mars')
+    ends('UPDATE_COMPLETE', 'hello mars')
+    # So does a DELETE if the server is gone.
+    stack.delete()
+    waiting = stack.waiting(action='DELETE')
+    stack.wait('DELETE_FAILED')
+    assert 'has not signalled DELETE within' in stack.reason
+    is_taken_back(waiting)
+    with agent:
+        stack.delete()
+        base.until(lambda: stack.status == 'DELETE_COMPLETE')
+    assert not servers.has_run(agent) & withdrawn
+
+
+@pytest.mark.quick
+def test_a_deployment_is_deleted_while_it_waits_or_after_it_failed(stacks):
+    """That nothing stays behind is what the fixture ``stacks`` holds."""
+    waits, failed = stacks(base.software()), stacks(base.software())
+    waiting = waits.waiting()
+    assert failed.waiting().put(servers.body(deploy_status_code=1)) == 201
+    failed.wait('CREATE_FAILED')
+    for stack in (waits, failed):
+        stack.remove()
+    # Without the container there is no key, or no access at all.
+    assert waiting.put(servers.body()) == conftest.REFUSED

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that are followed, and stopped, on servers with the add-on."""
 
+import contextlib
 import hashlib
 import pathlib
 import time
@@ -14,7 +15,6 @@ from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 from tests.functional import test_on_call
-from tests.functional import test_supervisor
 
 SECRET = 'open-sesame-of-today'
 
@@ -47,10 +47,7 @@ _SCRIPTS = {
     'BACKUP': '#!/bin/sh\n'
     'for n in 1 2 3; do sleep 3; echo "table $n of 3"; done\n',
     'REINDEX': '#!/bin/sh\nsleep 604\n',
-    'CLOCK': '#!/bin/sh\ndate +%s.%N\n',
 }
-
-_PAGE = base.ROOT / 'doc/source/running-actions.rst'
 
 
 def template(**properties):
@@ -78,38 +75,27 @@ def expected(pieces):
     return found
 
 
-class Commands(running.Commands):
-    """``openstack software deployment run …``, on one stack."""
-
-    def __init__(self, cloud, stack):
-        super().__init__(cloud)
-        self.on = ('--stack', stack.name)
-
-
 @pytest.fixture(scope='module')
 def supervised(cloud, module_stacks):
     stack = module_stacks(template(), name='shop')
-    with test_supervisor.supervised(cloud, stack) as agent:
+    with servers.agent(cloud, stack, supervised=True) as agent:
         stack.wait('CREATE_COMPLETE')
         yield stack, agent
 
 
 @pytest.fixture
 def commands(cloud, supervised):
-    return Commands(cloud, supervised[0])
+    return running.Commands(cloud, stack=supervised[0])
 
 
 def alive(*words):
     """Return the processes that have one of these command lines."""
-    found = []
+    found = set()
     for file in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
-        try:
-            line = file.read_bytes().replace(b'\0', b' ').decode().strip()
-        except OSError:
-            continue
-        if line in words:
-            found.append(line)
-    return found
+        with contextlib.suppress(OSError):
+            line = file.read_bytes().replace(b'\0', b' ')
+            found.add(line.decode().strip())
+    return found & set(words)
 
 
 @pytest.mark.quick
@@ -119,7 +105,6 @@ def test_a_run_is_followed_while_it_goes_on(commands):
     words = 'start', 'TALK', *commands.on, '--follow'
     process = commands.begin(*words)
     seen = {}
-    assert process.stderr is not None
     said = ''
     for line in process.stderr:
         said += line.decode()
@@ -175,10 +160,70 @@ def test_a_cancel_stops_what_runs(commands):
         # Its config is gone, so nobody knows what is hidden in the outputs;
         # the server knew, and has masked what it printed.
         assert commands.logs(run)[1] == b'half\n'
-        assert alive(*_SLEEPS) == []
+        assert not alive(*_SLEEPS)
     # It keeps no other from it.
     run = commands.start('QUICK', *commands.on)
     base.until(lambda: commands.state(run) == 'complete')
+
+
+@pytest.mark.timeout(240)
+def test_a_run_has_its_time_and_a_power_failure_ends_it(commands, supervised):
+    _, agent = supervised
+    # As whoever makes the image may have it.
+    limit = agent.path / 'refresh/environment.d/60-limit.bash'
+    limit.write_text('export HEAT_CONFIG_TIMEOUT=8\n')
+    _, found = commands('start', 'DAEMON', *commands.on, '--wait')
+    limit.unlink()
+    assert found['state'] == 'failed'
+    assert found['outputs']['deploy_stdout'] == 'half\n'
+    assert found['outputs']['deploy_status_code'] == 124
+    assert 'stopped after 8 s' in found['outputs']['deploy_stderr']
+    run = commands.start('REINDEX', *commands.on)
+    base.until(lambda: commands.state(run) == 'running')
+    # The power fails.
+    agent.stop()
+    agent.start()
+    _, found = commands('wait', run)
+    assert 'will not run again' in found['outputs']['deploy_stderr']
+
+
+@pytest.mark.quick
+@conftest.trusted
+@pytest.mark.timeout(240)
+def test_a_deployment_says_that_its_server_has_begun(cloud, stacks, tmp_path):
+    # Goes on when it may: a file for each deployment.
+    script = """\
+#!/bin/sh
+until [ -e "$who.$deploy_resource_name" ]; do sleep 0.1; done
+printf ok > "$heat_outputs_path.greeting"
+"""
+    names = 'deployment0', 'deployment1', 'deployment2'
+    found = base.software(deployments=3, script=script)
+    for name, transport in zip(
+        names, ('CFN_SIGNAL', 'HEAT_SIGNAL', 'TEMP_URL_POLL'), strict=True
+    ):
+        properties = found['resources'][name]['properties']
+        properties['signal_transport'] = transport
+    stack = stacks(found, who=str(tmp_path / 'go'))
+
+    def begun(name):
+        reasons = [e['resource_status_reason'] for e in stack.events(name)]
+        return len([one for one in reasons if 'Started: ' in one])
+
+    with servers.agent(cloud, stack, supervised=True):
+        # In the order in which the agent runs them.
+        for name in names:
+            base.until(lambda name=name: begun(name))
+            shown = stack.deployment(name)
+            assert shown.status == 'IN_PROGRESS'
+            assert shown.reason == (
+                'The server has started the action [hp:started]'
+            )
+            (tmp_path / f'go.{name}').touch()
+        stack.wait('CREATE_COMPLETE')
+    for name in names:
+        assert stack.outputs[f'{name}_greeting'] == 'ok'
+        assert begun(name) == 1
 
 
 @pytest.mark.timeout(240)
@@ -200,15 +245,13 @@ def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
     del resources['group']['properties']['server']
     stack = stacks(found, who=_SLEEPS[4])
     with (
-        test_supervisor.supervised(cloud, stack),
-        test_supervisor.supervised(cloud, stack, 'other'),
+        servers.agent(cloud, stack, supervised=True),
+        servers.agent(cloud, stack, 'other', supervised=True),
     ):
         for script in _SLEEPS[4:]:
             base.until(lambda script=script: alive(script))
         stack.action(cancel_without_rollback=None)
-        began = time.monotonic()
         base.until(lambda: not alive(*_SLEEPS[4:]))
-        print(f'stopped {time.monotonic() - began:.1f} s after the cancel')
         stack.wait('CREATE_FAILED')
 
 
@@ -216,7 +259,7 @@ def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
 @pytest.mark.timeout(240)
 def test_other_agents_report_at_the_end_and_are_not_stopped(cloud, stacks):
     stack = stacks(template())
-    commands = Commands(cloud, stack)
+    commands = running.Commands(cloud, stack=stack)
     with servers.agent(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
         run = commands.start('TALK', *commands.on)
@@ -233,9 +276,7 @@ def test_other_agents_report_at_the_end_and_are_not_stopped(cloud, stacks):
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_page_says_what_the_commands_print(cloud, commands):
-    text = _PAGE.read_text()
-    section = text.partition('\nFollow it, stop it\n')[2]
-    section = section.partition('\nAfterwards\n')[0]
+    section = pages.read('running-actions', 'Follow it, stop it')
     typist = test_on_call.Typist(cloud.env())
     typed = 0
     for command, expected in test_on_call.parts(section):
@@ -271,39 +312,3 @@ def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     assert 'only at the end' not in said
     # The stack has one server, so that both are runs.
     assert ': complete after ' in other
-
-
-@pytest.mark.long
-@conftest.signed_by_heat
-@pytest.mark.timeout(300)
-def test_a_quick_server_begins_at_once(cloud, stacks, folder):
-    server = {
-        'software_config_transport': 'POLL_TEMP_URL',
-        'deployment_swift_data': folder,
-    }
-    found = template()
-    found['resources']['server']['properties'] = server
-    stack = stacks(found)
-    commands = Commands(cloud, stack)
-    agent = cloud.agent(
-        f'{stack.name}-server',
-        stack=stack.name,
-        resource='server',
-        supervised=True,
-        interval=20,
-    )
-    with agent:
-        stack.wait('CREATE_COMPLETE')
-        # Until os-collect-config has gone back to its own pace.
-        time.sleep(25)
-        delays = []
-        for _ in range(3):
-            before = time.time()
-            run = commands.start('CLOCK', *commands.on)
-            given = time.time()
-            base.until(lambda run=run: commands.state(run) == 'complete')
-            outputs = commands('show', run)[1]['outputs']
-            began = float(outputs['deploy_stdout'])
-            delays.append((began - before, began - given))
-        print('command to script, and from its end:', delays)
-        assert sorted(delays)[1][1] < 10

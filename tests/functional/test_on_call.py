@@ -11,12 +11,11 @@ import textwrap
 
 import pytest
 
+from tests import pages
 from tests import pipelines
 from tests.functional import base
 from tests.functional import servers
 
-PAGE = base.ROOT / 'doc/source/on-call.rst'
-MANY = base.ROOT / 'doc/source/many-servers.rst'
 EXAMPLES = base.ROOT / 'contrib/examples'
 
 _RUNS = 'openstack software deployment run'
@@ -118,13 +117,6 @@ class Typist:
                 self.runs[shown[part]] = real[part]
 
 
-def run_schedule(cloud, stack):
-    """Let a schedule start its run now, and wait for the end."""
-    words = 'software', 'deployment', 'schedule', 'run', stack.name, 'nightly'
-    cloud.openstack(*words)
-    base.until(lambda: stack.outputs['night'] == 'complete')
-
-
 @contextlib.contextmanager
 def databases(cloud, *stacks):
     """Switch the databases of stacks on; by name: their servers."""
@@ -156,22 +148,29 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
         name='shop',
         tags='production',
     )
-    typist = Typist(cloud.env(), tmp_path)
+    typist, page = Typist(cloud.env(), tmp_path), pages.read('on-call')
     with (
         servers.agent(cloud, stack, 'web_server') as agent,
         databases(cloud, shop) as others,
     ):
         stack.wait('CREATE_COMPLETE', 200)
+
+        def run_schedule():
+            """Let a schedule start its run now, and wait for the end."""
+            words = 'software deployment schedule run web nightly'
+            cloud.openstack(*words.split())
+            base.until(lambda: stack.outputs['night'] == 'complete')
+
         # A device where each write finds no space.
         backup = others['shop orders'].path / 'tmp/database/backup'
         events = {
             'a disk is full': lambda: backup.symlink_to('/dev/full'),
             'the disk has room again': backup.unlink,
-            'the clock': lambda: run_schedule(cloud, stack),
+            'the clock': run_schedule,
             'server off': agent.stop,
         }
         typed = 0
-        for command, expected in parts(PAGE.read_text()):
+        for command, expected in parts(page):
             if command in events:
                 events.pop(command)()
             else:
@@ -184,7 +183,7 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
             assert done.returncode == 0, f'{done.stdout}\n{done.stderr}'
         for name in 'backup.json', 'run.html':
             assert 'complete' in (tmp_path / name).read_text()
-        assert typed == PAGE.read_text().count('\n   $ ')
+        assert typed == page.count('\n   $ ')
         # By the ID: runs outlive the stacks of other tests that had this name.
         listed = typist.run(f'{_RUNS} list --stack {shop.id} -f value -c ID')
         ids = listed.stdout.split()
@@ -200,7 +199,8 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_rolling_restart_over_two_stacks(cloud, stacks):
-    section = MANY.read_text().partition('\nA rolling restart over ')[2]
+    section = pages.read('many-servers')
+    section = section.partition('\nA rolling restart over ')[2]
     section = section.partition('\nWatch it, and come back later\n')[0]
     # The test does not wait for whole minutes.
     section = section.replace('--pause 60', '--pause 4')
@@ -215,9 +215,6 @@ def test_a_rolling_restart_over_two_stacks(cloud, stacks):
         shown = typist.run(f'{_RUNS} show {run_id()} -f value -c state')
         return shown.stdout.strip()
 
-    def canary_has_run():
-        return state() == 'waiting-for-approval'
-
     def restarts():
         return sorted(
             float(line)
@@ -230,7 +227,7 @@ def test_a_rolling_restart_over_two_stacks(cloud, stacks):
         typed = 0
         for command, expected in parts(section):
             if command.startswith('the canary'):
-                base.until(canary_has_run, 200)
+                base.until(lambda: state() == 'waiting-for-approval', 200)
                 assert len(restarts()) == 1
             else:
                 typist.type(command, expected)

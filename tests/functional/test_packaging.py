@@ -39,14 +39,6 @@ def contents(archive):
     return {member.name for member in archive if member.isfile()}
 
 
-def entry_points(parser):
-    return {
-        (group, name, target)
-        for group in parser.sections()
-        for name, target in parser[group].items()
-    }
-
-
 def test_the_wheel_holds_the_package_the_loader_and_what_entry_points_name():
     with zipfile.ZipFile(environments.wheel()) as wheel:
         names = set(wheel.namelist())
@@ -71,7 +63,11 @@ def test_the_wheel_holds_the_package_the_loader_and_what_entry_points_name():
     built = configparser.ConfigParser(delimiters=('=',))
     built.optionxform = str
     built.read_string(points)
-    found = entry_points(built)
+    found = {
+        (group, name, target)
+        for group in built.sections()
+        for name, target in built[group].items()
+    }
     assert found == expected
     for _, _, target in found:
         module = target.partition(':')[0].replace('.', '/')

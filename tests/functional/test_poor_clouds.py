@@ -17,6 +17,7 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import planning
 from tests.functional import servers
+from tests.functional import test_status
 
 pytestmark = pytest.mark.skipif(
     conftest.PROFILE != 'small' or conftest.STORE != 'swift',
@@ -41,19 +42,8 @@ NEVER = {'Deployments by ZAQAR_SIGNAL'}
 def lacking(request):
     """A cloud, and a service that it lacks; it never has Mistral."""
     omitted = sorted({'mistral', request.param})
-    for found in conftest.clouds(
-        request, 'poor', plugin=base.ROOT, omitted=omitted
-    ):
+    for found in conftest.clouds(request, 'poor', omitted=omitted):
         yield request.param, found
-
-
-@pytest.fixture
-def bare(lacking):
-    """A cloud without Mistral and an object store."""
-    service, cloud = lacking
-    if service != 'swift':
-        pytest.skip('this cloud has an object store')
-    return cloud
 
 
 def run(cloud, command):
@@ -62,16 +52,12 @@ def run(cloud, command):
     )
 
 
-def features(cloud):
-    """Return why features do not work, by their names."""
-    done = run(cloud, 'heat-plugins-status feature list -f json')
-    rows = json.loads(done.stdout)
-    return {row['name']: row['reason'] for row in rows if not row['works']}
-
-
-def test_the_status_names_what_does_not_work_and_the_rest_does(lacking):
+def test_the_status_names_what_does_not_work_and_the_rest_does(
+    lacking, tmp_path
+):
     service, cloud = lacking
-    absent = features(cloud)
+    _, rows = test_status.status(cloud, 'feature', 'list', '-f', 'json')
+    absent = {row['name']: row['reason'] for row in rows if not row['works']}
     # Whether triggers fire is not known where there are none.
     absent.pop('Cron triggers', None)
     wanted = OF_MISTRAL | (OF_SWIFT if service == 'swift' else set())
@@ -79,9 +65,7 @@ def test_the_status_names_what_does_not_work_and_the_rest_does(lacking):
     text = 'object-store' if service == 'swift' else 'workflowv2'
     assert absent['Plans by workflow'] == f'{wording.no_service(text)}.'
 
-
-def test_deployments_by_heats_own_transports_work(lacking):
-    service, cloud = lacking
+    # Deployments by Heat's own transports.
     stack = base.Stack(cloud.session(), base.software(signal_transport='AUTO'))
     with servers.agent(cloud, stack):
         stack.wait('CREATE_COMPLETE')
@@ -91,6 +75,15 @@ def test_deployments_by_heats_own_transports_work(lacking):
     )
     assert stack.outputs['deployment_greeting'] == 'hello world'
     stack.remove()
+
+    # Plans need the object store, and no Mistral.
+    if service == 'mistral':
+        plan = planning.Plan(cloud, tmp_path, 'shop')
+        plan.make(planning.files(planning.empty()))
+        assert plan('parameter set', 'who=you')
+        assert plan('deploy')['status'] == 'CREATE_COMPLETE'
+        assert plan('diff') == []
+        plan.purge()
 
 
 #: What shows each row of "What works" among the commands of the page.
@@ -108,7 +101,10 @@ SHOWN = {
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
-def test_each_row_of_the_page_works_as_it_is_typed(bare):
+def test_each_row_of_the_page_works_as_it_is_typed(lacking):
+    service, bare = lacking
+    if service != 'swift':
+        pytest.skip('this cloud has an object store')
     section = pages.read('without-object-store', 'What works')
     typed = '\n'.join(pages.blocks(section))
     assert re.findall(r'^   \* - (.+)$', section, re.M)[1:] == [*SHOWN]
@@ -147,18 +143,6 @@ def test_each_row_of_the_page_works_as_it_is_typed(bare):
         bare.agent(name).stop(remove=True)
     for each in software(bare, 'run list'):
         software(bare, f'run delete {each["id"]}', shown=False)
-
-
-def test_a_plan_needs_no_mistral(lacking, tmp_path):
-    service, cloud = lacking
-    if service == 'swift':
-        pytest.skip('plans need the object store')
-    plan = planning.Plan(cloud, tmp_path, 'shop')
-    plan.make(planning.files(planning.empty()))
-    assert plan('parameter set', 'who=you')
-    assert plan('deploy')['status'] == 'CREATE_COMPLETE'
-    assert plan('diff') == []
-    plan.purge()
 
 
 def software(cloud, command, *, shown=True):

@@ -21,15 +21,6 @@ pytestmark = pytest.mark.long
 #: The last commit of release 0.1.
 FORMER = 'bf17343dff3f758a8dbf11840f169735a5d3ab77'
 
-#: A new engine tells the one before dead after seconds.
-CONF = """\
-[DEFAULT]
-periodic_interval = 5
-
-[heat_plugins]
-rescue_interval = 3
-"""
-
 _GROUPS = {'nested': {}, 'single': {'members': 'single'}}
 
 _COMPONENT = running.component(
@@ -114,7 +105,7 @@ def former(tmp_path):
 def cloud(tmp_path, former):
     """A cloud with the former release, and what upgrades it."""
     conf = tmp_path / 'heat.conf'
-    conf.write_text(CONF)
+    conf.write_text(conftest.ALONE)
     found = Cloud(tmp_path / 'home')
 
     def install(source, version):
@@ -162,33 +153,25 @@ def _waiting():
     return template
 
 
-def _all_of(found):
-    """Return the configs of that template if the server has all of them."""
-    return found if len(found) == 3 else []
-
-
-def _ids(found):
-    return {config['id'] for config in found}
+def _handed(stack):
+    """Wait until the server has all configs of that template, by ID."""
+    found = base.until(lambda: len(found := stack.metadata()) == 3 and found)
+    return {config['id']: config for config in found}
 
 
 def _answer(stack, action, greeting):
     """Answer in the server's place what it was given last."""
 
     def given():
-        found = []
-        for one in stack.metadata():
-            inputs = {
-                each['name']: each.get('value') for each in one['inputs']
-            }
-            # No server answers for the members of the groups.
-            if inputs['deploy_action'] == action and (
-                'deploy_signal_id' in inputs
-            ):
-                found.append(one)
-        return found
+        # No server answers for the members of the groups.
+        return [
+            config
+            for config in stack.metadata()
+            if base.value(config, 'deploy_action') == action
+            and 'deploy_signal_id' in [one['name'] for one in config['inputs']]
+        ]
 
-    found = base.until(given)[-1]
-    url = base.signal_url(found)
+    url = base.signal_url(base.until(given)[-1])
     assert base.put(url, servers.body(greeting=greeting)) == 201
 
 
@@ -206,20 +189,20 @@ def test_what_the_former_release_stored_goes_on(cloud):
     _answer(shop, 'CREATE', 'of 0.1')
     shop.wait('CREATE_COMPLETE')
     waiting = base.Stack(session, _waiting(), name='waiting')
-    former = _ids(base.until(lambda: _all_of(waiting.metadata())))
+    former = _handed(waiting)
     members = {name: shop.resource(name) for name in _GROUPS}
 
     upgrade()
 
     # What the former engine waited for is waited for on, and runs once.
-    handed = base.until(lambda: _all_of(waiting.metadata()))
-    assert _ids(handed) == former
-    for config in handed:
+    handed = _handed(waiting)
+    assert handed.keys() == former.keys()
+    for config in handed.values():
         body = servers.body(greeting='late')
         assert base.put(base.signal_url(config), body) == 201
     waiting.wait('CREATE_COMPLETE')
     assert waiting.outputs['deployment_greeting'] == 'late'
-    assert _ids(_all_of(waiting.metadata())) == former
+    assert _handed(waiting).keys() == former.keys()
     # So do runs, of what it has stored.
     user = running.client(found)
     run = user.start('BACKUP', stacks=['shop'], resources=['deployment'])

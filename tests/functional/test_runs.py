@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on a running stack, through ``openstack`` and a real agent."""
+"""Actions on running stacks, on one server or on many.
 
-from collections.abc import Iterator
-import pathlib
-from typing import Any
+Whoever starts a run is killed in its middle, and so is the engine that leads
+it. ``FUNCTIONAL_FLEET`` says how many agents there are.
+"""
+
+import itertools
+import os
+import signal
 
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
+from tests.functional import flows
 from tests.functional import running
 from tests.functional import servers
-
-Template = base.Template
 
 SECRET = 's3cret-of-the-day'
 
 _BACKUP = """\
 #!/bin/sh -e
-[ -n "$password" ] && [ "$password" != none ] && echo "with a password"
+[ "$password" != none ] && echo "with a password"
 echo "backing up $database at level $level"
 printf '12 MB' > "$heat_outputs_path.size"
 """
@@ -30,7 +34,7 @@ _SCRIPTS = {
 }
 
 
-def template(*, deployments: int = 1, **properties: Any) -> Template:
+def template(*, deployments=1, **properties):
     """Return a database with actions, on a server of its own."""
     inputs = {'database': 'shop', 'level': 3, 'password': 'none'}
     return base.software(
@@ -42,35 +46,30 @@ def template(*, deployments: int = 1, **properties: Any) -> Template:
 
 
 @pytest.fixture(scope='module')
-def stack(cloud: base.Cloud, module_stacks: Any) -> base.Stack:
+def stack(cloud, module_stacks):
     """A stack whose server has done CREATE, and is switched off then."""
-    found: base.Stack = module_stacks(template(), name='shop')
+    found = module_stacks(template(), name='shop')
     with servers.agent(cloud, found):
         found.wait('CREATE_COMPLETE')
     return found
 
 
 @pytest.fixture
-def run(cloud: base.Cloud) -> Iterator[running.Commands]:
+def run(cloud):
     commands = running.Commands(cloud)
     yield commands
     assert SECRET not in commands.said
     assert SECRET not in cloud.log('heat').read_text()
 
 
-def on(stack: base.Stack, action: str, *words: str) -> tuple[str, ...]:
+def on(stack, action, *words):
     """Return the words of a command that starts an action on a stack."""
     return ('start', action, '--stack', stack.name, *words)
 
 
 @pytest.mark.quick
 @pytest.mark.timeout(300)
-def test_a_server_runs_actions_until_their_ends(
-    cloud: base.Cloud,
-    stack: base.Stack,
-    run: running.Commands,
-    tmp_path: pathlib.Path,
-) -> None:
+def test_a_server_runs_actions_until_their_ends(cloud, stack, run, tmp_path):
     script = tmp_path / 'fix.sh'
     script.write_text('#!/bin/sh\necho "fixed by $who"\n')
     with servers.agent(cloud, stack):
@@ -124,20 +123,15 @@ def test_a_server_runs_actions_until_their_ends(
     assert (own.action, own.status) == ('CREATE', 'COMPLETE')
 
 
-def test_a_server_that_is_away_lets_it_time_out(
-    stack: base.Stack, run: running.Commands
-) -> None:
+def test_what_a_server_has_not_seen_times_out_or_is_cancelled_and_never_runs(
+    cloud, stack, run
+):
+    agent = servers.agent(cloud, stack)
+    before = servers.has_run(agent)
     code, shown = run(*on(stack, 'BACKUP', '--wait', '--timeout', '3'))
     assert code == 4, shown
     assert 'timed-out' in (shown['state'], *shown['counts'])
     assert running.given(stack) == []
-
-
-def test_what_a_server_has_not_seen_it_never_runs(
-    cloud: base.Cloud, stack: base.Stack, run: running.Commands
-) -> None:
-    agent = servers.agent(cloud, stack)
-    before = servers.has_run(agent)
     run_id = run.start('BACKUP', '--stack', stack.name)
     base.until(lambda: running.given(stack) == ['deployment-BACKUP'])
     url = running.signal_url(stack, 'deployment-BACKUP')
@@ -153,15 +147,13 @@ def test_what_a_server_has_not_seen_it_never_runs(
     assert run.state(run_id) == 'cancelled'
 
 
-def test_a_deployment_and_a_stack_that_go_end_their_runs(
-    cloud: base.Cloud, stacks: base.Make, run: running.Commands
-) -> None:
+def test_a_deployment_and_a_stack_that_go_end_their_runs(cloud, stacks, run):
     whole = template(deployments=2)
     stack = stacks(whole, name='short-lived')
     with servers.agent(cloud, stack):
         stack.wait('CREATE_COMPLETE')
 
-    def begin(deployment: str) -> Any:
+    def begin(deployment):
         process = run.begin(
             *on(stack, 'BACKUP', '--resource', deployment, '--wait'),
             *('-f', 'json'),
@@ -178,9 +170,168 @@ def test_a_deployment_and_a_stack_that_go_end_their_runs(
     stack.wait('UPDATE_COMPLETE')
     process = begin('deployment1')
     # The fixture holds that nothing of the runs stays behind.
-    stack.delete()
-    stack.wait('DELETE_COMPLETE')
+    stack.remove()
     code, shown = run.end(process)
     assert code in (3, 5), shown
     assert 'was deleted' in str(shown)
     assert run('show', shown['id'])[0] == 0
+
+
+STACKS = ['blue', 'green']
+#: In each stack.
+SERVERS = int(os.environ.get('FUNCTIONAL_FLEET', '6')) // len(STACKS)
+TARGETS = SERVERS * len(STACKS)
+#: At a time.
+MOST = max(2, TARGETS // 3)
+PATIENCE = 120 + 8 * TARGETS
+
+_SLOW = running.GATED.replace('until', 'sleep 2; until')
+
+
+@pytest.mark.skipif(
+    conftest.PROFILE != 'small', reason='the engine is one process'
+)
+@pytest.mark.long
+@pytest.mark.timeout(300 + 60 * TARGETS)
+def test_a_run_survives_who_starts_and_who_leads_it(alone, tmp_path):
+    stacks = [
+        base.Stack(alone.session(), running.fleet(SERVERS, _SLOW), name=name)
+        for name in STACKS
+    ]
+    for stack in stacks:
+        stack.wait('CREATE_COMPLETE', PATIENCE)
+    with running.switched_on(alone, STACKS, SERVERS):
+        for begin in _by_command, _by_workflow:
+            journal = running.Journal(tmp_path, begin.__name__)
+            journal.gate.touch()
+            broken = begin(alone, journal)
+            _check(alone, journal, broken)
+    for stack in stacks:
+        for n in range(SERVERS):
+            # Nothing is left of the runs.
+            assert not running.given(stack, f'server{n}')
+
+
+def _by_command(alone, journal):
+    """Start a run by a command, which is killed, and then the engine is."""
+    command = running.Commands(alone).begin(
+        *('start', 'BACKUP', '--stack', 'blue', '--stack', 'green', '--yes'),
+        *('--max-concurrent', str(MOST), '--wait', *journal.options),
+    )
+    _wait_for(journal, 1)
+    command.send_signal(signal.SIGKILL)
+    command.communicate()
+    _wait_for(journal, MOST + 1)
+    alone.crash('heat')
+    alone.start('heat')
+    return ''
+
+
+def _by_workflow(alone, journal):
+    """Start one with failures by a workflow, without which it ends."""
+    flows.Executions(alone.session()).start(
+        'software_deployment.run',
+        action='BACKUP',
+        stacks=STACKS,
+        input_values={**journal.inputs, 'broken': 'db1'},
+        max_concurrent=str(MOST),
+        max_errors=str(len(STACKS)),
+    )
+    _wait_for(journal, 1)
+    alone.crash('mistral')
+    alone.start('mistral')
+    return 'db1'
+
+
+def _wait_for(journal, servers):
+    base.until(lambda: sum(journal.ran().values()) >= servers, PATIENCE)
+
+
+def _check(cloud, journal, broken):
+    """Hold that the last run has kept its promises."""
+    user = running.client(cloud)
+    last = next(iter(user.list(limit=1)))
+    ended = user.wait(last.id, PATIENCE)
+    assert ended.state == ('failed' if broken else 'complete'), ended
+    # Both stacks call theirs so; each has run once.
+    assert journal.ran() == {f'db{n}': len(STACKS) for n in range(SERVERS)}
+    targets = list(user.targets(last.id, outputs=True))
+    assert len(targets) == TARGETS
+    assert {each.attempt for each in targets} == {1}
+    # Times are in whole seconds: one ends before another starts.
+    moments = sorted(
+        moment
+        for each in targets
+        for moment in ((each.started_at, 1), (each.ended_at, -1))
+    )
+    at_once = itertools.accumulate(change for _, change in moments)
+    assert max(at_once) <= MOST
+    for each in targets:
+        is_broken = each.resource == broken
+        assert each.state == ('failed' if is_broken else 'complete'), each
+        printed = (each.outputs or {}).get('deploy_stdout')
+        assert is_broken or printed == f'backed up {each.resource}\n'
+
+
+@pytest.mark.quick
+@pytest.mark.long
+def test_an_action_runs_once_at_a_time_and_is_paused_approved_and_retried(
+    cloud, stacks, tmp_path
+):
+    stack = stacks(running.fleet(2))
+    stack.wait('CREATE_COMPLETE', PATIENCE)
+    journal = running.Journal(tmp_path, 'journal')
+    commands, user = running.Commands(cloud), running.client(cloud)
+    one = 'BACKUP', '--stack', stack.name, '--resource', 'db0'
+    both = 'BACKUP', '--stack', stack.name, *journal.options
+    with running.switched_on(cloud, [stack.name], 2):
+        single = commands.start(*one, *journal.options)
+        base.until(journal.ran, PATIENCE)
+        # Others meet it, and one another.
+        first = commands.start(*both)
+        base.until(lambda: len(journal.ran()) == 2, PATIENCE)
+        code, second = commands('start', *both, '--wait')
+        # Nothing ran.
+        assert (code, second['state']) == (1, 'failed')
+        met = list(user.targets(second['id']))
+        assert [each.state for each in met] == ['skipped', 'skipped']
+        assert single in met[0].reason
+        assert first in met[1].reason
+        third = commands.start(*both, '--if-running', 'wait')
+        base.until(
+            lambda: all(each.reason for each in user.targets(third)), PATIENCE
+        )
+        assert journal.ran() == {'db0': 1, 'db1': 1}
+        journal.gate.touch()
+        for run_id in single, first, third:
+            assert user.wait(run_id, PATIENCE).state == 'complete'
+        for run_id, ends in (
+            (first, ['skipped', 'complete']),
+            (third, ['complete', 'complete']),
+        ):
+            assert [each.state for each in user.targets(run_id)] == ends
+        assert journal.ran() == {'db0': 2, 'db1': 2}
+
+        journal.gate.unlink()
+        fourth = commands.start(
+            *(*both, '--canary', '1', '--approve-after-canary'),
+            *('--input', 'broken=db1'),
+        )
+        base.until(lambda: journal.ran() == {'db0': 3, 'db1': 2}, PATIENCE)
+        # What has started continues.
+        assert commands('pause', fourth)[1]['state'] == 'paused'
+        assert commands('resume', fourth)[0] == 0
+        journal.gate.touch()
+        base.until(lambda: commands.state(fourth) == 'waiting-for-approval')
+        assert journal.ran() == {'db0': 3, 'db1': 2}
+        assert commands('resume', fourth)[0] == 0
+        code, ended = commands('wait', fourth)
+        assert (code, ended['state']) == (3, 'failed')
+        code, again = commands('retry', fourth, '--wait')
+        assert (code, again['state']) == (3, 'failed')
+        assert journal.ran() == {'db0': 3, 'db1': 4}
+        attempts = [each.attempt for each in user.targets(fourth)]
+        assert attempts == [1, 2]
+    code, said = commands('delete', single, first, second['id'], third, fourth)
+    assert code == 0, said
+    assert list(user.list(stack=stack.name)) == []

@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions that heat-engine runs by the clock, without Mistral."""
+"""Actions that heat-engine runs by the clock, and webhooks that it tells."""
 
 import datetime
 import json
-import pathlib
+import socket
 import subprocess
+import sys
 import time
-from typing import Any
 
 import pytest
+import yaml
 
-from heat_plugins.clients import runs
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 
-Template = base.Template
-
-_BACKUP = """\
-#!/bin/sh -e
-echo "$deploy_action $level" >> "$journal"
-"""
+_BACKUP = '#!/bin/sh\necho "$deploy_action $level" >> "$journal"\n'
 
 
-def template(journal: pathlib.Path, **properties: Any) -> Template:
+def template(journal, **properties):
     """Return a deployment with an action, and its schedule."""
     config = running.component(
         {'CREATE': '#!/bin/sh\n', 'BACKUP': _BACKUP},
@@ -57,20 +53,13 @@ def template(journal: pathlib.Path, **properties: Any) -> Template:
     return whole
 
 
-def openstack(cloud: base.Cloud, *words: str) -> Any:
+def openstack(cloud, *words):
     """Run a command about deployments; return what it shows."""
-    done = subprocess.run(
-        ['openstack', 'software', 'deployment', *words, '-f', 'json'],
-        env=cloud.env('demo'),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    command = 'software', 'deployment', *words, '-f', 'json'
+    return json.loads(cloud.openstack(*command))
 
 
-def started(cloud: base.Cloud) -> list[runs.Run]:
+def started(cloud):
     """Return the runs that the schedule has started."""
     return [
         run
@@ -79,24 +68,21 @@ def started(cloud: base.Cloud) -> list[runs.Run]:
     ]
 
 
-def lines(journal: pathlib.Path) -> list[str]:
+def lines(journal):
     return journal.read_text().splitlines() if journal.exists() else []
 
 
-def ended(stack: base.Stack) -> Template | None:
+def ended(stack):
     """Return the attributes of a schedule whose run has ended."""
-    shown: Template = stack.outputs
+    shown = stack.outputs
     is_over = shown['last_outcome'] not in ('', 'starting', 'running')
     return shown if is_over else None
 
 
 @pytest.mark.long
-def test_each_minute_is_a_run(
-    cloud: base.Cloud, stacks: Any, tmp_path: pathlib.Path
-) -> None:
+def test_each_minute_is_a_run(cloud, stacks, tmp_path):
     journal = tmp_path / 'journal'
-    stack = stacks(template(journal), name='shop')
-    stack.wait('CREATE_COMPLETE')
+    stack = stacks(template(journal), name='shop').created()
     shown = stack.outputs
     assert len(shown['next_times']) == 5
     assert (shown['last_time'], shown['missed']) == (None, 0)
@@ -126,57 +112,20 @@ def test_each_minute_is_a_run(
         running.client(cloud).delete(each.id)
 
 
-def schedule(cloud: base.Cloud, verb: str, *options: str) -> Any:
+def schedule(cloud, verb, *options):
     words = 'schedule', verb, 'shop', 'schedule'
     return openstack(cloud, *words, *options)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_times_before_the_schedule_become_runs_once(
-    alone: base.Cloud, tmp_path: pathlib.Path
-) -> None:
-    journal = tmp_path / 'journal'
-    content = template(journal, cron='0 * * * *')
-    stack = base.Stack(alone.session('demo'), content, name='shop')
-    stack.wait('CREATE_COMPLETE')
-    ends = [f'{at(hours):%FT%H}' for hours in (2, 1)]
-    span = '--from', f'{ends[0]}:00', '--to', f'{ends[1]}:00'
-    shown = schedule(alone, 'backfill', *span, '--dry-run')
-    assert [each['state'] for each in shown] == ['not started'] * 2
-    assert started(alone) == []
-    schedule(alone, 'backfill', *span)
-    alone.crash('heat')
-    alone.start('heat')
-    with servers.agent(alone, stack):
-        for _ in range(2):
-            done = schedule(alone, 'backfill', *span, '--wait')
-            assert [each['state'] for each in done] == ['complete'] * 2
-    made = {each.id for each in started(alone)}
-    assert {each['run'] for each in done} <= made
-    assert len(lines(journal)) == len(made)
-    assert schedule(alone, 'show')['backfill'] == 0
-
-
-def at(hours: int) -> datetime.datetime:
-    """Return the time some hours ago, in UTC."""
-    return datetime.datetime.now(datetime.UTC) - datetime.timedelta(
-        hours=hours
-    )
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_engines_that_die_around_a_tick_make_one_run(
-    alone: base.Cloud, tmp_path: pathlib.Path
-) -> None:
+def test_engines_that_die_make_one_run_of_each_time(alone, tmp_path):
     journal = tmp_path / 'journal'
     tick = int(time.time()) // 60 * 60 + 120
     # Of the ticks that come before a former one is created, one waits and the
     # others are missed: here none comes. Dead engines' claims delay it.
     content = template(journal, cron=f'{tick // 60 % 60} * * * *')
-    stack = base.Stack(alone.session('demo'), content, name='shop')
-    stack.wait('CREATE_COMPLETE')
+    stack = base.Stack(alone.session(), content, name='shop').created()
     with servers.agent(alone, stack):
         time.sleep(tick - time.time())
         for late in (0.0, 0.15, 0.4):
@@ -184,11 +133,137 @@ def test_engines_that_die_around_a_tick_make_one_run(
             alone.crash('heat')
             alone.start('heat')
         base.until(lambda: ended(stack), 240)
-        schedule(alone, 'pause')
+        # So do times before the schedule.
+        first, last = (
+            datetime.datetime.fromtimestamp(tick - 3600 * hours, datetime.UTC)
+            for hours in (2, 1)
+        )
+        span = '--from', f'{first:%FT%H:%M}', '--to', f'{last:%FT%H:%M}'
+        shown = schedule(alone, 'backfill', *span, '--dry-run')
+        assert [each['state'] for each in shown] == ['not started'] * 2
+        assert len(started(alone)) == 1
+        schedule(alone, 'backfill', *span)
+        alone.crash('heat')
+        alone.start('heat')
+        for _ in range(2):
+            done = schedule(alone, 'backfill', *span, '--wait')
+            assert [each['state'] for each in done] == ['complete'] * 2
         made = started(alone)
-        for each in made:
-            each = running.client(alone).wait(each.id, 120)
-            assert each.state == 'complete', each
-    # The tick is one run, which has run once.
-    assert len(made) == len(lines(journal)) == 1, (lines(journal), made)
+    assert {each['run'] for each in done} <= {each.id for each in made}
+    assert {each.state for each in made} == {'complete'}
+    # Each has run once.
+    assert len(made) == len(lines(journal)) == 3, (lines(journal), made)
+    assert schedule(alone, 'show')['backfill'] == 0
     assert stack.outputs['missed'] == 0
+
+
+NOTICES = base.ROOT / 'contrib/examples/notices'
+SECRET = 'a secret of this test alone'
+
+#: Fails as long as a file is there.
+_FAILS = """\
+#!/bin/sh
+echo 'a word that must stay here'
+! test -e "$journal.bad"
+"""
+
+_CONF = """\
+[heat_plugins]
+rescue_interval = 3
+notify_hosts = http://127.0.0.1,http://127.0.0.1:{port}
+"""
+
+
+@pytest.fixture
+def telling(request):
+    """A cloud whose heat-engine may tell a receiver on this machine."""
+    with socket.create_server(('127.0.0.1', 0)) as found:
+        port = found.getsockname()[1]
+    conf = _CONF.format(port=port)
+    for cloud in conftest.clouds(request, 'notices', conf):
+        yield cloud, port
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_failure_and_the_recovery_are_told(telling, tmp_path):
+    cloud, port = telling
+    hook = {'url': f'http://127.0.0.1:{port}/p4th', 'secret': SECRET}
+    journal, log = tmp_path / 'journal', tmp_path / 'log'
+    bad = tmp_path / 'journal.bad'
+    bad.touch()
+    example = yaml.safe_load((NOTICES / 'schedule.yaml').read_text())
+    notify = example['resources']['nightly']['properties']['notify']
+    content = template(journal, notify=notify)
+    parts = content['resources']['config']['properties']['configs']
+    parts[1]['config'] = _FAILS
+    content['parameters'] |= {
+        name: {'type': 'string', 'hidden': True, 'default': value}
+        for name, value in (('hook', hook['url']), ('hook_secret', SECRET))
+    }
+    content['outputs']['notify_error'] = {
+        'value': {'get_attr': ['schedule', 'notify_error']}
+    }
+    stack = base.Stack(cloud.session(), content, name='shop').created()
+    assert schedule(cloud, 'pause')['notify'] == 'http://127.0.0.1'
+
+    def run():
+        ran = schedule(cloud, 'run')['last_run']
+        base.until(lambda: ended(stack), 120)
+        assert stack.outputs['last_run'] == ran
+        return str(ran)
+
+    def told(count):
+        """Wait for what the receiver prints, which it has verified."""
+
+        def there():
+            found = lines(log)
+            return found if len(found) == count else None
+
+        return [json.loads(line) for line in base.until(there, 120)]
+
+    with servers.agent(cloud, stack), log.open('a') as out:
+        begun = time.monotonic()
+        failed = run()
+        # No process listens, and the next run does not wait for that.
+        run()
+        assert time.monotonic() - begun < 90
+        receiver = subprocess.Popen(
+            [sys.executable, str(NOTICES / 'receiver.py'), str(port)],
+            env={'NOTICE_SECRET': SECRET},
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            told(2)
+            bad.unlink()
+            recovered = run()
+            told(3)
+            bad.touch()
+            # A run that a command starts is told as well.
+            file = tmp_path / 'notify.json'
+            file.write_text(json.dumps(hook))
+            words = f'run start BACKUP --stack shop --notify {file}'.split()
+            by_command = openstack(cloud, *words)
+            assert by_command['notify'] == 'http://127.0.0.1'
+            first, second, third, fourth = told(4)
+        finally:
+            receiver.kill()
+            receiver.wait()
+    assert (first['id'], first['event']) == (f'{failed}.failure', 'failure')
+    assert (second['event'], second['failures']) == ('failure', 2)
+    assert third['id'] == f'{recovered}.recovery'
+    assert (fourth['event'], fourth['run']) == ('failure', by_command['id'])
+    assert first['stack'] == {'id': stack.id, 'name': 'shop'}
+    expected = {
+        'stack': 'shop',
+        'resource': 'deployment',
+        'server': 'server',
+        'state': 'failed',
+    }
+    assert first['servers'] == fourth['servers'] == [expected]
+    assert stack.outputs['notify_error'] == ''
+    assert 'must stay here' not in log.read_text()
+    engine = cloud.log('heat').read_text()
+    assert 'p4th' not in engine
+    assert SECRET not in engine

@@ -15,12 +15,6 @@ _COMPONENT = running.component(
     {'CREATE': '#!/bin/sh\nsleep 1\n', 'BREAK': '#!/bin/sh\nexit 3\n'}, {}
 )
 
-_GROUP = {
-    'servers': {'first': {'get_resource': 'server'}},
-    'config': {'get_resource': 'config'},
-    'signal_transport': 'TEMP_URL_POLL',
-}
-
 _MORE = {
     'flow': {
         'type': 'OS::Mistral::Workflow',
@@ -37,23 +31,14 @@ _MORE = {
 _SVG = '{http://www.w3.org/2000/svg}'
 
 
-def _rows(found):
-    return {
-        (one['Kind'], one['Resource'], one['What'], one['State'])
-        for one in found
-    }
-
-
 @pytest.mark.timeout(300)
 def test_a_timeline_shows_deployments_runs_and_executions(
     cloud, stacks, tmp_path
 ):
     template = base.software(config=_COMPONENT, input_values={})
     template['resources'] |= _MORE
-    template['resources']['group'] = {
-        'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'properties': {**_GROUP, 'members': 'single'},
-    }
+    group = base.group(1, signal_transport='TEMP_URL_POLL', input_values={})
+    template['resources']['group'] = group['resources']['group']
     template['outputs'] = {}
     stack = stacks(template)
 
@@ -62,7 +47,10 @@ def test_a_timeline_shows_deployments_runs_and_executions(
         return cloud.openstack(*command, *options)
 
     def listed(*options):
-        return _rows(json.loads(timeline(*options, '-f', 'json')))
+        return {
+            (one['Kind'], one['Resource'], one['What'], one['State'])
+            for one in json.loads(timeline(*options, '-f', 'json'))
+        }
 
     stack.waiting()
     begun = listed()
@@ -86,8 +74,8 @@ def test_a_timeline_shows_deployments_runs_and_executions(
         assert listed() == folded
 
     unfolded = listed('--unfold')
-    assert ('run', 'group.first', 'BREAK', 'failed') in unfolded
-    assert ('deployment', 'group.first', 'CREATE', 'complete') in unfolded
+    assert ('run', 'group.member0', 'BREAK', 'failed') in unfolded
+    assert ('deployment', 'group.member0', 'CREATE', 'complete') in unfolded
 
     drawing = tmp_path / 'life.svg'
     assert timeline('--output', str(drawing)) == ''

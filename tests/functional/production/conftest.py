@@ -9,7 +9,6 @@ import tempfile
 
 import pytest
 
-from tests.functional import base
 from tests.functional import conftest as functional
 
 CONF = (
@@ -35,43 +34,10 @@ def metrics_port():
 
 
 @pytest.fixture(scope='session')
-def conf(tmp_path_factory):
-    """The options of engines that report every five seconds."""
-    path = tmp_path_factory.mktemp('conf') / 'heat.conf'
-    path.write_text(CONF)
-    return path
-
-
-@pytest.fixture(scope='session')
-def cloud(request, conf, metrics_port):
+def cloud(request, metrics_port):
     """A cloud whose engines report every five seconds, and serve metrics."""
-    added = conf.with_name('metrics.conf')
-    added.write_text(f'[heat_plugins]\nmetrics_port={metrics_port}\n')
-    yield from functional.clouds(
-        request, 'production', plugin=base.ROOT, conf=[conf, added]
-    )
-
-
-def made_stacks(cloud):
-    """Make stacks; all services run again before those are deleted."""
-    before = base.Leftovers.of(cloud)
-    made: list[base.Stack] = []
-
-    def make(template, **options):
-        made.append(base.Stack(cloud.session(), template, **options))
-        return made[-1]
-
-    yield make
-    cloud.clear_faults()
-    for service in ('mariadb', 'rabbitmq', 'mistral', 'heat'):
-        cloud.start(service)
-    base.purge(made)
-    before.hold(cloud)
-
-
-@pytest.fixture
-def stacks(cloud):
-    yield from made_stacks(cloud)
+    conf = f'{CONF}[heat_plugins]\nmetrics_port={metrics_port}\n'
+    yield from functional.clouds(request, 'production', conf)
 
 
 def pytest_collection_modifyitems(items):

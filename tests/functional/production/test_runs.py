@@ -39,16 +39,13 @@ def database(request, cloud):
 
 
 @pytest.fixture(scope='module')
-def engines(request, cloud, database, conf):
+def engines(request, cloud, database):
     """A cloud with two engines on that server."""
     if not isinstance(database, databases.PostgreSQL):
         yield cloud
         return
-    added = conf.with_name('database.conf')
-    added.write_text(f'[database]\nconnection = {database.url}\n')
-    for found in functional.clouds(
-        request, 'postgresql', plugin=base.ROOT, conf=[conf, added]
-    ):
+    conf = f'{conftest.CONF}[database]\nconnection = {database.url}\n'
+    for found in functional.clouds(request, 'postgresql', conf):
         with sqlalchemy.create_engine(database.url).connect() as connection:
             engines = sqlalchemy.text('SELECT count(*) FROM service')
             assert connection.scalar(engines) > 1
@@ -57,7 +54,7 @@ def engines(request, cloud, database, conf):
 
 @pytest.fixture
 def stacks(engines):
-    yield from conftest.made_stacks(engines)
+    yield from functional.clean_stacks(engines)
 
 
 def kill(cloud, _database):

@@ -6,9 +6,8 @@ import contextlib
 import threading
 import time
 
-import pytest
-
 from tests.functional import base
+from tests.functional import servers
 from tests.functional.production import waits
 
 MISTRAL = 'workflowv2'
@@ -33,8 +32,9 @@ slow:
 """
 
 
-def test_a_restart_of_the_broker_is_ridden_out(cloud, stacks):
-    stack = stacks(waits.template())
+def test_a_broker_and_a_database_that_go_away_are_ridden_out(cloud, stacks):
+    template = waits.template()
+    stack = stacks(template)
     waits.all_wait(stack)
     cloud.restart('rabbitmq')
     # What was asked while it was away is answered with its time-out.
@@ -45,9 +45,22 @@ def test_a_restart_of_the_broker_is_ridden_out(cloud, stacks):
     base.until(lambda: _is_made(stacks), 120)
     waits.answer(stack)
     stack.wait('CREATE_COMPLETE')
-    assert waits.answers(stack) == dict(
-        zip(waits.NAMES, waits.NAMES, strict=True)
-    )
+    expected = dict(zip(waits.NAMES, waits.NAMES, strict=True))
+    assert waits.answers(stack) == expected
+    stack.update(template, who='moon')
+    waiting = waits.all_wait(stack, 'UPDATE')
+    cloud.stop('mariadb')
+    try:
+        for name, deployment in waiting.items():
+            waits.signal(deployment, f'{name} again')
+        time.sleep(OUTAGE)
+    finally:
+        cloud.start('mariadb')
+    stack.wait('UPDATE_COMPLETE', 240)
+    for name, deployment in waiting.items():
+        assert stack.outputs[f'{name}_greeting'] == f'{name} again'
+        # It was not handed out again: the same row, with the same config.
+        assert stack.deployment(name).config == deployment.config
 
 
 def _is_made(stacks):
@@ -68,26 +81,6 @@ def _is_made(stacks):
     return False
 
 
-def test_a_database_that_is_away_is_ridden_out(cloud, stacks):
-    stack = stacks(waits.template())
-    waiting = waits.all_wait(stack)
-    cloud.stop('mariadb')
-    try:
-        for name, deployment in waiting.items():
-            waits.signal(deployment, name)
-        time.sleep(OUTAGE)
-    finally:
-        cloud.start('mariadb')
-    stack.wait('CREATE_COMPLETE', 240)
-    assert waits.answers(stack) == dict(
-        zip(waits.NAMES, waits.NAMES, strict=True)
-    )
-    # None was handed out again: the same rows, with the same configs.
-    assert {name: stack.deployment(name).config['id'] for name in waiting} == {
-        name: deployment.config['id'] for name, deployment in waiting.items()
-    }
-
-
 def test_of_signals_to_two_engines_at_once_one_counts(cloud, stacks):
     """Each is signalled by its URL, and twice through the API, at one time.
 
@@ -99,7 +92,7 @@ def test_of_signals_to_two_engines_at_once_one_counts(cloud, stacks):
 
     def by_url(name):
         barrier.wait()
-        waiting[name].put(waits.body('url'))
+        waiting[name].put(servers.body(greeting='url'))
 
     def by_api(name):
         barrier.wait()
@@ -131,38 +124,26 @@ def test_of_signals_to_two_engines_at_once_one_counts(cloud, stacks):
     assert stack.outputs == first
 
 
-@pytest.fixture
-def workflow(cloud):
-    """A workflow that takes a while."""
-    session = cloud.session()
-    answer = session.post(
-        MISTRAL,
-        '/workflows',
-        WORKFLOW.encode(),
-        headers={'Content-Type': 'text/plain'},
-    )
-    assert answer.ok, answer
-    yield 'slow'
-    session.delete(MISTRAL, '/workflows/slow')
-
-
-def test_a_mistral_that_dies_in_mid_run_is_waited_for(cloud, stacks, workflow):
+def test_a_mistral_that_dies_in_mid_run_is_waited_for(cloud, stacks):
     stack = stacks(
         {
             'heat_template_version': '2021-04-16',
             'resources': {
+                'workflow': {
+                    'type': 'OS::Mistral::Workflow',
+                    'properties': {'definition': WORKFLOW},
+                },
                 'run': {
                     'type': 'OS::Mistral::Execution',
-                    'properties': {'workflow': workflow},
-                }
+                    'properties': {'workflow': {'get_resource': 'workflow'}},
+                },
             },
             'outputs': {'output': {'value': {'get_attr': ['run', 'output']}}},
         }
     )
+    session = cloud.session()
     base.until(
-        lambda: (
-            cloud.session().get(MISTRAL, '/executions').json()['executions']
-        )
+        lambda: session.get(MISTRAL, '/executions').json()['executions']
     )
     cloud.kill('mistral')
     assert stack.status == 'CREATE_IN_PROGRESS'

@@ -2,9 +2,9 @@
 """Several deployments that wait, and a server that answers each of them."""
 
 import contextlib
-import json
 
 from tests.functional import base
+from tests.functional import servers
 
 COUNT = 4
 NAMES = [f'deployment{number}' for number in range(COUNT)]
@@ -19,12 +19,8 @@ def all_wait(stack, action='CREATE'):
     return {name: stack.waiting(name, action) for name in NAMES}
 
 
-def body(greeting):
-    return json.dumps({'greeting': greeting, 'deploy_status_code': 0}).encode()
-
-
 def signal(deployment, greeting):
-    assert deployment.put(body(greeting)) == 201
+    assert deployment.put(servers.body(greeting=greeting)) == 201
 
 
 def current(stack, name):
