@@ -493,19 +493,12 @@ def policy(report: cloud.CheckReport) -> None:
         )
 
 
-def has_native_threads() -> bool:
-    """Say whether this Heat has threads of Python's, rather than green ones.
-
-    Those of Heat 24 share one of Python's.
-    """
-    return hasattr(service, 'ThreadGroup')
-
-
 @cloud.reported
 def python(report: cloud.CheckReport) -> None:
     """Check whether stacks may fail at random with this Python."""
     version = platform.python_version()
-    if not has_native_threads():
+    # Those of Heat 24 share one of Python's.
+    if not hasattr(service, 'ThreadGroup'):
         report.good(
             f'Python {version}: this Heat has green threads, of which only '
             'one parses at a time.'
