@@ -68,29 +68,29 @@ class TempURLsTest(testtools.TestCase):
 
     def test_on_ceph_the_key_of_the_account_serves(self):
         by_account = 'signed with sha1 and the key of the account'
-        for cluster, code, parts in (
+        for options, code, parts in (
             (
-                fake_swift.ceph(fake_swift.CEPH_ACCOUNT),
+                {'endpoint': fake_swift.CEPH_ACCOUNT},
                 Code.WARNING,
                 ('X-Copy-From', 'Let a proxy in front of it refuse'),
             ),
             # The URL has no account.
             (
-                fake_swift.ceph(),
+                {},
                 Code.WARNING,
                 ('/swift/v1 names no account', by_account, *OF_THE_ACCOUNT),
             ),
             (
-                fake_swift.ceph(implicit_tenants=True),
+                {'implicit_tenants': True},
                 Code.FAILURE,
                 ('accepts no TempURL', *OF_THE_ACCOUNT),
             ),
         ):
-            self.cluster = cluster
+            self.cluster = fake_swift.ceph(**options)
             said = self.check(code)
             for part in parts:
                 assert part in said
-            assert cluster.containers == {}
+            assert self.cluster.containers == {}
         account = fake_swift.CEPH_ACCOUNT
         self.cluster = fake_swift.ceph(account, implicit_tenants=True)
         self.cluster.copies = False
