@@ -502,70 +502,50 @@ class SelectionTest(heat_door.DoorCase):
 
     def start(self, **order):
         run = self.runs.start('BACKUP', **order)
-        members = self.store.load(run.id).run.order.members
-        return [(each.stack_name, each.resource) for each in members]
+        self.members = self.store.load(run.id).run.order.members
+        return [(each.stack_name, each.resource) for each in self.members]
 
     def stack(self, name, whole=None, **options):
-        whole = whole or deployments.template(
-            resources={'config': triggers.CONFIG}
-        )
+        whole = whole or deployments.template()
+        whole['resources']['config'] = triggers.CONFIG
         return self.created(whole, name=name, **options)
 
     def test_stacks_tags_and_patterns_select(self):
         self.stack('shop', tags=['production'])
-        self.stack(
-            'web',
-            groups.group('a', 'b', resources={'config': triggers.CONFIG}),
-            tags=['production', 'edge'],
-        )
+        tags = ['production', 'edge']
+        self.stack('web', groups.group('a', 'b'), tags=tags)
         members = [('web', 'deployment.a'), ('web', 'deployment.b')]
         shop = [('shop', 'deployment')]
         assert self.start(tags=['edge']) == members
-        assert sorted(self.start(tags=['production'])) == sorted(
-            shop + members
-        )
+        assert {*self.start(tags=['production'])} == {*shop, *members}
         assert self.start(resources=['deployment.*']) == members
         assert self.start(stacks=['web'], resources=['*.b']) == members[1:]
 
-    def test_servers_are_selected_by_the_metadata_of_their_template(self):
-        whole = deployments.template(resources={'config': triggers.CONFIG})
-        whole['parameters'] = {'zone': {'type': 'string', 'default': 'north'}}
+    def test_metadata_and_time_limits_are_those_of_the_template(self):
+        whole = deployments.template(timeout={'get_param': 'limit'})
+        whole['parameters'] = {
+            'zone': {'type': 'string', 'default': 'north'},
+            'limit': {'type': 'number', 'default': 60},
+        }
         server = whole['resources']['server']
         server['properties']['metadata'] = {
             'zone': {'get_param': 'zone'},
             'role': 'db',
         }
-        self.stack('shop', whole)
+        self.stack('shop', whole, parameters={'limit': 90})
         selected = {'stacks': ['shop'], 'metadata': {'role': 'db'}}
         assert self.start(**selected) == [('shop', 'deployment')]
+        assert self.members[0].timeout == 90
         selected['metadata'] = {'role': 'web'}
         failure = self.assertRaises(errors.Refused, self.start, **selected)
         assert 'its server has other metadata' in str(failure)
 
-    def test_time_limits_of_the_template_are_those_of_the_target(self):
-        whole = deployments.template(
-            resources={'config': triggers.CONFIG},
-            timeout={'get_param': 'limit'},
-        )
-        whole['parameters'] = {'limit': {'type': 'number', 'default': 60}}
-        self.stack('shop', whole, parameters={'limit': 90})
-        run = self.runs.start('BACKUP', stacks=['shop'])
-        (member,) = self.store.load(run.id).run.order.members
-        assert member.timeout == 90
-
     def test_resources_of_nested_stacks_are_named_by_their_path(self):
         inner = self.stack('shop-part')
-        outer = self.stack('shop', deployments.template())
-        self.nest(inner, outer, outer['config'])
-        expected = [('shop', 'config.deployment')]
-        assert self.start(stacks=['shop']) == expected
-        assert self.start(stacks=['shop-part']) == expected
-        assert self.start(resources=['config']) == expected
-        assert self.start(resources=['c*.deployment']) == expected
-
-    def nest(self, inner, outer, resource):
-        """Store a stack as one that a resource of another one is."""
+        outer = self.created(name='shop')
+        resource = outer['config']
         stack, part = models.Stack, models.Resource
+        # As if the inner one were that resource.
         rows.write(
             self.heat.context,
             sqlalchemy.update(stack)
@@ -578,3 +558,8 @@ class SelectionTest(heat_door.DoorCase):
             .where(part.id == resource.id)
             .values(physical_resource_id=inner.id),
         )
+        expected = [('shop', 'config.deployment')]
+        assert self.start(stacks=['shop']) == expected
+        assert self.start(stacks=['shop-part']) == expected
+        assert self.start(resources=['config']) == expected
+        assert self.start(resources=['c*.deployment']) == expected
