@@ -441,8 +441,9 @@ class SecrecyTest(Case):
         quiet = logging.getLogger('urllib3')
         self.addCleanup(quiet.setLevel, quiet.level)
         quiet.setLevel(logging.WARNING)
-        signed = {'method': 'PUT', 'expires': 5, 'key': 'k', 'digest': 'sha1'}
-        url = keys.sign_url(self.url, 'box', 'hello', **signed)
+        about = {'container': 'box', 'key': 'k', 'digest': 'sha1'}
+        signer = keys.Signer(storage_url=self.url, kind='container', **about)
+        url = signer.url('hello', 5)
         self.transport.send(
             wire.Request(method='HEAD', url=url, authenticated=False)
         )

@@ -18,8 +18,6 @@ SCANS = [
 
 
 class WatchTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def setUp(self):
         super().setUp()
         self.started = []
@@ -28,16 +26,13 @@ class WatchTest(heat_fixture.HeatTestCase):
         )
         self.patch(process, '_process', None)
 
-    def watch(self, interval=5):
-        cfg.CONF.set_override('rescue_interval', interval, 'heat_plugins')
-        process.watch(*SCANS)
-        return len(self.started)
-
     def test_a_process_begins_once_and_a_forked_one_for_itself(self):
-        assert self.watch() == 2
-        assert self.watch() == 2
-        self.patch(process, '_process', os.getpid() + 1)
-        assert self.watch() == 4
+        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
+        for forked, expected in ((False, 2), (False, 2), (True, 4)):
+            if forked:
+                self.patch(process, '_process', os.getpid() + 1)
+            process.watch(*SCANS)
+            assert len(self.started) == expected
 
     def start(self):
         """Start an engine, of which Heat's part does nothing."""
@@ -52,10 +47,10 @@ class WatchTest(heat_fixture.HeatTestCase):
         cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
         self.start()
         assert self.started == ['before', 'Heat', 1, 1, 'after Heat']
-
-    def test_an_engine_starts_without_it(self):
+        # Which starts without it, too.
         self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
-        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
+        self.patch(process, '_process', None)
+        del self.started[:]
         self.start()
         assert self.started == ['before', 'Heat', 'after Heat']
 
@@ -98,8 +93,6 @@ class WatchTest(heat_fixture.HeatTestCase):
 
 
 class PlacesTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def test_a_project_leaves_places_for_others(self):
         places = process.Places(3, 2)
         taken = [
