@@ -154,7 +154,7 @@ def test_a_plan_needs_no_mistral(lacking, tmp_path):
     if service == 'swift':
         pytest.skip('plans need the object store')
     plan = planning.Plan(cloud, tmp_path, 'shop')
-    plan.make(planning.files(planning.empty()))
+    plan.make(planning.files())
     assert plan('parameter set', 'who=you')
     assert plan('deploy')['status'] == 'CREATE_COMPLETE'
     assert plan('diff') == []
