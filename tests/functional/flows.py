@@ -93,11 +93,8 @@ class Executions:
 
     def __init__(self, session: base.minicloud_client.Session) -> None:
         self._session = session
-        # Those that a crash has left, which Mistral notices in five minutes.
-        self._left: set[str] = set()
 
     def start(self, workflow: str, namespace: str = '', **given: Any) -> str:
-        self._left = {action['id'] for action in self._running()}
         answer = self._session.post(
             MISTRAL,
             '/executions',
@@ -162,23 +159,6 @@ class Executions:
                 text = text.replace('+ 240', f'+ {seconds}')
                 publish(self._session, text, 'namespace=hastened')
         return 'hastened'
-
-    def acts(self, action: str, phase: str = '') -> None:
-        """Wait until an executor runs an action, in a phase of its job."""
-        base.until(
-            lambda: any(
-                phase in str(running['input'])
-                for running in self._running(f'&name={action}')
-                if running['id'] not in self._left
-            ),
-            pause=0.2,
-        )
-
-    def _running(self, query: str = '') -> list[base.Template]:
-        """Return the actions that executors run, or ran as they died."""
-        place = f'/action_executions?state=RUNNING{query}'
-        answer = self._session.get(MISTRAL, place)
-        return list(answer.json()['action_executions'])
 
     def stop(self, execution: str) -> None:
         answer = self._session.put(

@@ -141,7 +141,7 @@ def test_json_and_yaml_mean_the_same_and_no_message_quotes_a_file():
     for given in (json.dumps(wanted), text):
         assert node_commands.load_nodes(given) == wanted
     for text, reason in (
-        ('pm_password: hunter22\n\t- x: [', 'not JSON'),
+        ('pm_password: hunter22\n\t- x: [', 'The file of nodes is not YAML'),
         ('pm_password: *hunter22', 'found undefined alias'),
         ('a: !!int ""', 'holds an unreadable number'),
     ):

@@ -23,8 +23,6 @@ from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 from tests.unit.validations import fakes as validation_fakes
 
-CHECKS = (('ram', validation_fakes.playbook('RAM', 'prep')),)
-
 
 class Runner:
     """Runs steps; those that are named fail."""
@@ -91,13 +89,19 @@ class FilesTest(PlanCase):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
 
-    def test_a_plan_is_created_of_a_directory_and_listed(self):
-        code, found = self.json(
-            f'create new --from {self.folder} --description "For me"'
-        )
+    def test_a_plan_is_created_listed_changed_and_deleted(self):
+        line = f'create new --from {self.folder} --description "For me"'
+        code, found = self.json(line)
         assert (code, found['description']) == (0, 'For me')
         assert found['secrets'] == ['secret']
         assert self.column('list', 'Name') == ['new', 'plan']
+        (self.folder / 'new.yaml').write_text('{}')
+        large = 'environments/large.yaml'
+        (self.folder / large).unlink()
+        line = f'set new --from {self.folder} --remove {large}'
+        code, found = self.json(line)
+        assert (code, found['files']) == (0, len(fakes.content()))
+        self.assert_refused('set new --prune', 'root.yaml')
         assert self.run_command('delete new') == (0, '')
         assert self.column('list', 'Name') == ['plan']
 
@@ -132,15 +136,6 @@ class FilesTest(PlanCase):
         assert 'the secrets that they set: base.yaml' in log.output
         assert 'in-a-file' not in log.output
 
-    def test_files_are_changed_and_removed(self):
-        (self.folder / 'new.yaml').write_text('{}')
-        (self.folder / 'environments/large.yaml').unlink()
-        code, found = self.json(
-            f'set plan --from {self.folder} --remove environments/large.yaml'
-        )
-        assert (code, found['files']) == (0, len(fakes.content()))
-        self.assert_refused('set plan --prune', 'root.yaml')
-
     def test_a_missing_plan_is_an_error(self):
         lists = [
             f'{each} list' for each in ('capability', 'parameter', 'role')
@@ -174,6 +169,16 @@ class ChooseTest(PlanCase):
         assert (secret['Value'], secret['Hidden']) == ('******', True)
         assert self.json('parameter unset plan who')[1] == []
         self.refused('parameter set plan')
+        file = self.folder / 'values.yaml'
+        given = 'who: moon', 'parameter_defaults: {who: sun}', 'who: star'
+        for text, value in zip(given, ('moon', 'sun', 'star'), strict=True):
+            file.write_text(text)
+            self.patch(sys, 'stdin', io.StringIO(text))
+            place = '-' if value == 'star' else file
+            self.json(f'parameter set plan --file {place}')
+            assert self.column('parameter list plan', 'Value')[0] == value
+        file.write_text('')
+        self.assert_refused(f'parameter set plan --file {file}', 'or --file')
 
     def test_parameters_are_listed_by_template_and_by_role(self):
         template = fakes.content()['root.yaml'].replace(
@@ -192,20 +197,6 @@ class ChooseTest(PlanCase):
         names = self.column('role list rolled', 'Name')
         assert names == ['Web', 'Db']
 
-    def test_parameters_are_set_from_a_file(self):
-        file = self.folder / 'values.yaml'
-        for text in ('who: moon', 'parameter_defaults: {who: moon}'):
-            file.write_text(text)
-            self.json(f'parameter set plan --file {file}')
-            values = self.column('parameter list plan', 'Value')
-            assert values[0] == 'moon'
-            self.json('parameter unset plan who')
-        self.patch(sys, 'stdin', io.StringIO('who: sun'))
-        self.json('parameter set plan --file -')
-        assert self.column('parameter list plan', 'Value')[0] == 'sun'
-        file.write_text('')
-        self.assert_refused(f'parameter set plan --file {file}', 'or --file')
-
     def test_a_value_is_not_in_the_log_of_debugging(self):
         parser = plan_choose.SetParameters(None, None).get_parser('openstack')
         parsed = parser.parse_args(['plan', 'who=geheim'])
@@ -218,11 +209,21 @@ class DeployTest(PlanCase):
         assert (found_code, found['status']) == (code, status)
         return found
 
-    def test_it_waits_and_shows_the_status(self):
-        found = self.assert_status('deploy plan', 0, 'CREATE_COMPLETE')
+    def test_it_waits_and_an_interrupt_ends_the_waiting_alone(self):
+        wait = self.sleep
+
+        def interrupt(seconds):
+            raise KeyboardInterrupt
+
+        self.sleep = interrupt
+        line, code = 'deploy plan', common.INTERRUPTED
+        self.assert_status(line, code, 'CREATE_IN_PROGRESS')
+        assert '--cancel' in self.stderr.getvalue()
+        self.assert_status('deploy plan --cancel', 0, 'CREATE_FAILED')
+        self.sleep = wait
+        found = self.assert_status('deploy plan', 0, 'UPDATE_COMPLETE')
         assert found['current']
-        said = self.stderr.getvalue()
-        assert 'Stack plan: CREATE_IN_PROGRESS' in said
+        assert 'Stack plan: UPDATE_IN_PROGRESS' in self.stderr.getvalue()
 
     def test_a_failure_is_an_exit_code(self):
         self.ends_with = 'FAILED'
@@ -249,17 +250,6 @@ class DeployTest(PlanCase):
             self.json('deploy plan --no-wait')
         assert 'after a deployment will not run' in logs.output[0]
 
-    def test_an_interrupt_ends_the_waiting_alone(self):
-        def interrupt(seconds):
-            raise KeyboardInterrupt
-
-        self.sleep = interrupt
-        self.assert_status(
-            'deploy plan', common.INTERRUPTED, 'CREATE_IN_PROGRESS'
-        )
-        assert '--cancel' in self.stderr.getvalue()
-        self.assert_status('deploy plan --cancel', 0, 'CREATE_FAILED')
-
     def test_a_difference_may_be_an_exit_code(self):
         self.json('deploy plan')
         content = self.cloud.plans.resolve(self.cloud.plans.load('plan'))
@@ -282,8 +272,8 @@ class RequiredTest(PlanCase):
 
     def setUp(self):
         super().setUp()
-        files = {f'validations/{name}.yaml': text for name, text in CHECKS}
-        self.cloud.plans.update('plan', files)
+        ram = validation_fakes.playbook('RAM', 'prep')
+        self.cloud.plans.update('plan', {'validations/ram.yaml': ram})
         fakes.change(self.cloud.plans, more={'required_validations': ['prep']})
 
     def test_mistral_runs_them_before_it(self):

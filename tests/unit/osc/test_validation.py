@@ -64,13 +64,13 @@ class ValidationCase(base.FolderCase):
     def run_here(self, line=''):
         return self.json(f'validation run plan --local {line}')
 
-    def report(self, name, *news):
-        self.machine.reports[f'validations/{name}.yaml'] = list(news)
-
     def write(self, name, text):
         file = self.folder / name
         file.write_text(text)
-        return str(file)
+        return file
+
+    def report(self, name, *news):
+        self.machine.reports[f'validations/{name}.yaml'] = list(news)
 
 
 class ListTest(ValidationCase):
@@ -117,24 +117,31 @@ class RunTest(ValidationCase):
         )
         [host] = self.machine.begun[-1].setting.hosts
         assert host.groups == ('undercloud', 'web')
-        self.assert_refused(
-            'validation run plan --local --localhost --host-group web=a,b',
-            "host 'a' into group web",
-        )
 
-    def test_an_interrupt_ends_local_playbooks(self):
+    def test_a_stop_or_an_interrupt_ends_local_playbooks(self):
         self.report('ram', fakes.began('wait'))
 
-        def interrupt():
+        def stop():
             if self.machine.now > 1003:
+                self.machine.while_waiting = lambda: None
+                [run] = self.cloud.validations.results()
+                self.cloud.validations.stop(run['id'])
+
+        def interrupt():
+            if self.machine.now > 1023:
                 raise KeyboardInterrupt
 
+        self.machine.while_waiting = stop
+        assert self.run_here()[0] == common.CANCELLED
+        [run] = self.cloud.validations.results()
+        said = self.refused(f'validation stop {run["id"]}')
+        assert 'has ended: STOPPED' in said
         self.machine.while_waiting = interrupt
         assert self.run_here()[0] == common.INTERRUPTED
         assert self.machine.running == []
         assert 'were stopped' in self.stderr.getvalue()
-        [run] = self.cloud.validations.results()
-        assert run['state'] == 'STOPPED'
+        runs = self.cloud.validations.results()
+        assert [run['state'] for run in runs] == ['STOPPED', 'STOPPED']
         self.assert_refused(
             'validation run plan --local --no-wait',
             'cannot be used with --local',
@@ -204,28 +211,21 @@ class ResultTest(ValidationCase):
         self.run_here()
         [self.run_id] = [one['id'] for one in self.cloud.validations.results()]
 
-    def test_runs_are_listed(self):
+    def test_runs_are_listed_and_shown_task_by_task_or_as_printed(self):
         names = ('Run', 'Source', 'State', 'Summary')
         _, [found] = self.json('validation result list')
-        assert [found[name] for name in names] == [
-            self.run_id,
-            'plan plan',
-            'PASSED',
-            {'PASSED': 3},
-        ]
+        shown = [self.run_id, 'plan plan', 'PASSED', {'PASSED': 3}]
+        assert [found[name] for name in names] == shown
         self.cloud.plans.create('other', plan_fakes.content())
         with self.assertLogs('', 'WARNING') as logs:
             found = self.json('validation result list other')
         assert found == (0, [])
         assert 'There are no recorded runs' in str(logs.output)
-
-    def test_a_validation_is_shown_task_by_task_or_as_printed(self):
         code, found = self.json(f'validation result show {self.run_id}')
         assert (code, len(found)) == (0, 3)
         _, [found] = self.json(f'validation result show {self.run_id} dns')
-        assert [
-            found[name] for name in ('Host', 'Task', 'State', 'Message')
-        ] == ['a', 'ask', 'ok', 'fine']
+        names = ('Host', 'Task', 'State', 'Message')
+        assert [found[n] for n in names] == ['a', 'ask', 'ok', 'fine']
         _, output = self.run_command(
             f'validation result show {self.run_id} dns --stdout -f value'
         )
@@ -237,20 +237,3 @@ class ResultTest(ValidationCase):
             assert isinstance(found[0]['Duration'], float)
             _, table = self.run_command(f'validation result {which}')
             self.assertRegex(table, r'\d s +\|')
-
-
-class StopTest(ValidationCase):
-    def test_it_waits_until_the_run_has_stopped(self):
-        self.report('dns', fakes.began('wait'))
-        codes = []
-
-        def stop():
-            if self.machine.now > 1005:
-                self.machine.while_waiting = lambda: None
-                [run] = self.cloud.validations.results()
-                self.cloud.validations.stop(run['id'])
-                codes.append(run['id'])
-
-        self.machine.while_waiting = stop
-        assert self.run_here()[0] == common.CANCELLED
-        assert 'has ended: STOPPED' in self.refused('validation stop', *codes)

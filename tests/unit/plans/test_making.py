@@ -70,6 +70,28 @@ class CreateTest(testtools.TestCase):
         assert self.create().name == 'plan'
         assert asked.count('HEAD') == 2
 
+    def test_a_name_that_is_taken_is_left_alone(self):
+        def refused(said, **options):
+            error = self.assertRaises(errors.Exists, self.create, **options)
+            assert said in str(error)
+
+        self.create()
+        refused('Plan plan exists already')
+        refused('Plan plan exists already', resume=True)
+        self.plans.delete('plan')
+        store = self.cloud.swift.store()
+        store.put_container('plan', {})
+        store.put_object('plan', 'theirs', b'1')
+        refused('is not a plan')
+        assert self.cloud.objects() == {'theirs': b'1'}
+        assert self.cloud.registry.records == {}
+        theirs = self.cloud.registry.records['plan'] = plan_claims.Record(
+            name='plan', description='', values={'x': 1}
+        )
+        refused('not a plan')
+        assert self.cloud.registry.records == {'plan': theirs}
+        assert self.cloud.objects() == {'theirs': b'1'}
+
     def test_what_is_given_goes_over_what_the_files_say(self):
         plan = self.create(template='nodes/node.yaml', description='Mine')
         assert plan.environment.template == 'nodes/node.yaml'
@@ -115,30 +137,6 @@ class CreateTest(testtools.TestCase):
         assert 'is being created since 2027-' in told[0]
         assert set(self.cloud.objects()) == set(fakes.content())
 
-    def test_a_plan_is_not_made_twice(self):
-        self.create()
-        error = self.assertRaises(errors.Exists, self.create)
-        assert 'Plan plan exists already' in str(error)
-        self.assertRaises(errors.Exists, self.create, resume=True)
-
-    def test_a_container_of_somebody_else_is_left_alone(self):
-        store = self.cloud.swift.store()
-        store.put_container('plan', {})
-        store.put_object('plan', 'theirs', b'1')
-        error = self.assertRaises(errors.Exists, self.create)
-        assert 'is not a plan' in str(error)
-        assert self.cloud.objects() == {'theirs': b'1'}
-        assert self.cloud.registry.records == {}
-
-    def test_an_environment_of_somebody_else_is_left_alone(self):
-        theirs = self.cloud.registry.records['plan'] = plan_claims.Record(
-            name='plan', description='', values={'x': 1}
-        )
-        error = self.assertRaises(errors.Exists, self.create)
-        assert 'not a plan' in str(error)
-        assert self.cloud.registry.records == {'plan': theirs}
-        assert self.cloud.objects() is None
-
     def test_what_fails_is_undone(self):
         self.cloud.swift.fail(times=4, status=403, method='PUT')
         self.assertRaises(errors.Denied, self.create)
@@ -147,14 +145,14 @@ class CreateTest(testtools.TestCase):
         self.assertRaises(ZeroDivisionError, self.create)
         assert self.cloud.objects() is None
         assert self.cloud.registry.records == {}
-        self.cloud.swift.before = lambda request: None
-        self.create()
-
-    def test_what_cannot_be_undone_is_told_with_the_error(self):
         self.cloud.registry.failing['delete'] = errors.Unavailable('gone')
         self.cloud.swift.before = self._after(1)
         error = self.assertRaises(ZeroDivisionError, self.create)
         assert 'Cannot undo the incomplete' in error.__notes__[0]
+        self.cloud.registry.failing.clear()
+        self.cloud.swift.before = lambda request: None
+        self.cloud.now += 900
+        self.create(resume=True)
 
     def test_a_name_is_ours_if_mistral_breaks_off_after_taking_it(self):
         self.cloud.registry.failing['create'] = errors.Unavailable('cut')
@@ -174,12 +172,11 @@ class CreateTest(testtools.TestCase):
         assert set(self.cloud.objects()) == set(fakes.content())
         again = self.cloud.uploads()[sent:]
         assert there & set(again) == set()
-
-    def test_what_is_resumed_with_other_files_has_only_those(self):
+        # With other files it has only those.
+        self.plans.delete('plan')
         self.leave_half()
-        self.plans.create(
-            'plan', {'a.yaml': b'{}'}, template='a.yaml', resume=True
-        )
+        small = {'a.yaml': b'{}'}
+        self.plans.create('plan', small, template='a.yaml', resume=True)
         assert set(self.cloud.objects()) == {'a.yaml', 'plan-environment.yaml'}
 
     def test_who_was_taken_over_does_not_finish_nor_undo(self):

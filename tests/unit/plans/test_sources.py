@@ -217,11 +217,6 @@ class TarballTest(testtools.TestCase):
         )
         self.refused(io.BytesIO(files), 'global headers')
 
-    def test_what_is_broken_in_the_middle_is_not_cut_off_there(self):
-        whole = bytearray(tarball(**FILES).getvalue())
-        whole[tarfile.BLOCKSIZE * 2 + 150] ^= 1
-        self.refused(io.BytesIO(bytes(whole)), 'Cannot read the tarball')
-
     def test_extended_headers_have_a_limit(self):
         # Older Pythons search one of digits at each of them.
         self.refused(self.with_header(b'1' * 10**7), '--format=gnu')
@@ -239,15 +234,12 @@ class TarballTest(testtools.TestCase):
 
     def test_what_is_no_tarball_is_refused(self):
         whole = gzip.compress(tarball(**FILES).getvalue())
-        negative = special('x', tarfile.REGTYPE)
-        negative.size = -1
         for data in (
             b'',
             b'hello',
             whole[:-20],
             b'\x1f\x8bxx',
             b'BZhxx',
-            negative.tobuf(tarfile.GNU_FORMAT),
             self.with_header(b'0 path=y\n').getvalue(),
         ):
             self.refused(io.BytesIO(data), 'Cannot read the tarball')

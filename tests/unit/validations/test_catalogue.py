@@ -35,6 +35,9 @@ class PlaybookTest(testtools.TestCase):
         Is there
         enough?
       groups: [prep, prep, size]
+    password: !vault |
+      $ANSIBLE_VAULT;1.1;AES256
+    raw: !unsafe '{{ x }}'
 - hosts: all
 """)
         assert found == catalogue.Validation(
@@ -59,17 +62,6 @@ class PlaybookTest(testtools.TestCase):
         ):
             assert self.read(text) is None, text
 
-    def test_ansibles_own_tags_are_no_matter(self):
-        found = self.read("""\
-- hosts: all
-  vars:
-    metadata: {name: Vault}
-    password: !vault |
-      $ANSIBLE_VAULT;1.1;AES256
-    raw: !unsafe '{{ x }}'
-""")
-        assert found.name == 'Vault'
-
     def test_what_cannot_be_read_is_refused_briefly_and_not_quoted(self):
         for text, said in (
             ('[{vars: {metadata: text}}]', 'validations/check.yaml'),
@@ -91,9 +83,12 @@ class PlaybookTest(testtools.TestCase):
 
 class CatalogueTest(testtools.TestCase):
     def test_playbooks_are_found_where_they_usually_lie(self):
-        one = fakes.playbook('A')
+        one, other = fakes.playbook('A'), fakes.playbook('Other')
         found = catalogue.read(
             {
+                # Of two with one name the first counts.
+                'validations/a.yaml': other,
+                'validations/top.yaml': one,
                 'top.yaml': one,
                 'playbooks/a.yml': one,
                 'validations/b.yaml': one,
@@ -105,22 +100,10 @@ class CatalogueTest(testtools.TestCase):
             }
         )
         assert [one.id for one in found.validations] == ['a', 'b', 'c', 'top']
-        [warning] = found.warnings
-        assert 'Left out: validations/g.yaml is not YAML' in warning
-
-    def test_of_two_of_one_name_the_first_counts(self):
-        other = fakes.playbook('Other')
-        found = catalogue.read(
-            {
-                'playbooks/a.yaml': fakes.playbook('A'),
-                'validations/a.yaml': other,
-                'playbooks/b.yaml': other,
-                'validations/b.yaml': other,
-            }
-        )
-        assert [one.name for one in found.validations] == ['A', 'Other']
-        [warning] = found.warnings
-        assert 'validations/a.yaml' in warning
+        assert {one.name for one in found.validations} == {'A'}
+        first, second = found.warnings
+        assert 'validations/a.yaml has the name of playbooks/a.yml' in first
+        assert 'Left out: validations/g.yaml is not YAML' in second
 
     def test_validations_are_chosen_by_name_or_group(self):
         found = catalogue.read(
