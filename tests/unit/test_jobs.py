@@ -58,11 +58,7 @@ class DriveTest(testtools.TestCase):
             return self.answer
 
         return jobs.drive(
-            self.job,
-            Count(),
-            run=run,
-            sleep=self.slept.append,
-            **more,
+            self.job, Count(), run=run, sleep=self.slept.append, **more
         )
 
     def test_it_takes_steps_to_the_end_and_runs_calls_between_them(self):
