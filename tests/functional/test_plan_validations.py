@@ -73,10 +73,7 @@ def outcomes(found):
 def test_those_of_a_plan_are_run_by_mistral_and_kept(cloud, plan):
     secret = f'secret-{uuid.uuid4().hex}'
     show = {'ansible.builtin.debug': {'msg': 'with {{ password }}'}}
-    count = {
-        'name': 'count',
-        'ansible.builtin.command': 'echo {{ password }}',
-    }
+    count = {'name': 'count', 'ansible.builtin.command': 'echo {{ password }}'}
     judge = {
         'name': 'judge',
         'ansible.builtin.fail': {'msg': 'bad {{ password }}'},

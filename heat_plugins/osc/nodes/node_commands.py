@@ -2,7 +2,6 @@
 """``openstack deployment plan node register|list|introspect|provide``."""
 
 import argparse
-import contextlib
 import json
 import pathlib
 import time
@@ -10,7 +9,6 @@ from typing import Any
 
 from osc_lib import exceptions
 
-from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import jobs
 from heat_plugins import yaml_reading
@@ -53,19 +51,15 @@ def operations(manager: Any) -> node_operations.NodeOperations:
 
 
 def load_nodes(text: str) -> Any:
-    """Read a file of nodes.
+    """Read a file of nodes, in YAML or JSON.
 
-    :raises errors.Invalid: it is neither JSON nor YAML, or too large; the
-        message quotes no password.
+    :raises errors.Invalid: it is neither, or too large; the message quotes no
+        password.
     """
-    with contextlib.suppress(ValueError):
-        return bounds.read_json(text)
     try:
         return yaml_reading.load(text)
     except yaml_reading.UnreadableYAML as exc:
-        raise errors.Invalid(
-            f'The file of nodes is not JSON, and it {exc}'
-        ) from None
+        raise errors.Invalid(f'The file of nodes {exc}') from None
 
 
 class NodeCommand(common.Report):

@@ -106,8 +106,7 @@ class Heat:
             given = yaml.safe_load(content.files[path])['parameters'][name]
             if not _fits(given, **one):
                 raise errors.ServiceError(
-                    f"Parameter '{name}' is invalid: {given} does not fit",
-                    400,
+                    f"Parameter '{name}' is invalid: {given} does not fit", 400
                 )
 
     def preview_replace(self, stack, content):

@@ -115,8 +115,7 @@ def test_links_and_directories_have_a_limit(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'text',
-    ['{{ ' + '1' * 5000 + ' }}', '{{ a' + '|b' * 20000 + ' }}'],
+    'text', ['{{ ' + '1' * 5000 + ' }}', '{{ a' + '|b' * 20000 + ' }}']
 )
 def test_a_template_that_jinja_or_python_cannot_compile_is_refused(text):
     with pytest.raises(errors.Invalid, match='Cannot render x') as caught:

@@ -4,10 +4,8 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins import pools
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_operations
-from heat_plugins.plans.content import plans
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'
@@ -52,23 +50,6 @@ class CreateTest(testtools.TestCase):
         assert plan.environment.name == 'plan'
         assert plan.environment.description == 'A test'
         assert plan.environment.enabled == ('base.yaml',)
-
-    def test_who_has_the_name_wins_though_another_makes_the_container(self):
-        pool = pools.Pool(wait=0)
-        store = self.cloud.swift.store()
-        container = plans.PlanContainer(store, 'plan', pool)
-        asked = []
-
-        def before(request):
-            asked.append(request.method)
-            # The first says whether it is there, and the second its mark.
-            if asked.count('HEAD') == 2:
-                self.cloud.swift.before = lambda request: None
-                container.make(plans.Mark(state=plans.PlanState.CREATING))
-
-        self.cloud.swift.before = before
-        assert self.create().name == 'plan'
-        assert asked.count('HEAD') == 2
 
     def test_a_name_that_is_taken_is_left_alone(self):
         def refused(said, **options):
@@ -216,34 +197,6 @@ class CreateTest(testtools.TestCase):
         assert 'Another caller' in str(error)
         assert told == ['a.yaml']
         assert self.plans.load('plan').environment.template == 'a.yaml'
-
-    def test_who_takes_over_does_so_before_or_after_the_undoing(self):
-        told = []
-
-        def overtake(request):
-            # Somebody fails, and is about to delete what is there.
-            if request.method == 'DELETE':
-                self.cloud.swift.before = lambda request: None
-                error = self.assertRaises(
-                    errors.PlanBusy,
-                    self.cloud.service().create,
-                    'plan',
-                    fakes.content(),
-                    resume=True,
-                )
-                told.append(error)
-
-        def fail(request):
-            if request.url.endswith('/plan-environment.yaml'):
-                self.cloud.swift.before = overtake
-                raise ZeroDivisionError
-
-        self.cloud.swift.bulk_delete = 0
-        self.cloud.swift.before = fail
-        self.assertRaises(ZeroDivisionError, self.create)
-        assert len(told) == 1
-        assert self.cloud.objects() is None
-        assert self.cloud.registry.records == {}
 
     def test_a_plan_is_a_copy_of_another_container(self):
         store = self.cloud.swift.store()

@@ -73,12 +73,7 @@ class RolesTest(testtools.TestCase):
         assert role.data['ImageDefault'] == 'img'
 
     def test_what_is_no_list_of_roles_is_refused(self):
-        for text in (
-            '{a: b}',
-            '[1]',
-            '[{}]',
-            'a: [',
-        ):
+        for text in ('{a: b}', '[1]', '[{}]', 'a: ['):
             self.assertRaises(errors.Invalid, roles.from_roles_data, text)
 
     def test_groups_of_a_template_are_roles(self):

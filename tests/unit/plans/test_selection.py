@@ -19,9 +19,7 @@ LOST = 'environments/lost.yaml'
 
 def read(enabled=('base.yaml',), text=fakes.MAP, **more):
     return capabilities.read(
-        None if text is None else text.decode(),
-        fakes.content(**more),
-        enabled,
+        None if text is None else text.decode(), fakes.content(**more), enabled
     )
 
 

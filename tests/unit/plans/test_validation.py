@@ -60,9 +60,7 @@ def answer():
         },
         'Environment': {
             'parameter_defaults': {'Size': 4, 'Password': 'secret'},
-            'resource_registry': {
-                'Shop::Tier': 'tier.yaml',
-            },
+            'resource_registry': {'Shop::Tier': 'tier.yaml'},
         },
     }
 
