@@ -305,6 +305,14 @@ def in_demo(cloud: minicloud_client.Cloud, name: str, *roles: str) -> Any:
             assert admin.delete('identity', path).ok
 
 
+def has_ours(cloud: minicloud_client.Cloud) -> bool:
+    """Whether the engine that runs has our types; the pages' check."""
+    path = '/resource_types/OS::Heat::SoftwareDeployment'
+    shown = cloud.session().get('orchestration', path)
+    assert shown.ok, shown
+    return 'signal_url_lifetime' in shown.json()['properties']
+
+
 def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:
     """Return an environment in which curl trusts a cloud's authority."""
     env = dict(os.environ)

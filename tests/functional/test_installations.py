@@ -312,15 +312,6 @@ class Site:
         packages = self.host.run(self.lane.packages)
         return {*(conf + packages + self.host.run(_FILES)).splitlines()}
 
-    @property
-    def has_ours(self):
-        """Whether the engine that runs has our types; the page's check."""
-        shown = self.heat.cloud.session().get(
-            'orchestration', '/resource_types/OS::Heat::SoftwareDeployment'
-        )
-        assert shown.ok, shown
-        return 'signal_url_lifetime' in shown.json()['properties']
-
 
 @pytest.fixture(params=[pytest.param(lane, id=n) for n, lane in LANES.items()])
 def site(request, tmp_path):
@@ -384,7 +375,7 @@ def test_from_the_installation_to_the_removal(site):
         return base.Stack(site.heat.cloud.session(), template, name=name)
 
     before = site.traces()
-    assert not site.has_ours
+    assert not base.has_ours(site.heat.cloud)
     begun = time.monotonic()
     with installed(site) as commands:
         first = make('first')
@@ -395,7 +386,7 @@ def test_from_the_installation_to_the_removal(site):
         # One more creates the stack.
         assert commands + 1 <= COMMANDS
         assert first.outputs['deployment_greeting'] == 'hello world'
-        assert site.has_ours
+        assert base.has_ours(site.heat.cloud)
         listed = site.status('feature list -f json')
         works = {one['name']: one['works'] for one in listed}
         assert works['Deployments by TEMP_URL_POLL']
@@ -412,7 +403,7 @@ def test_from_the_installation_to_the_removal(site):
         assert 'waiting.' in said['Waiting deployments']
         assert 'first' not in said['Waiting deployments']
     assert before ^ site.traces() == set()
-    assert not site.has_ours
+    assert not base.has_ours(site.heat.cloud)
     # As the status has said: in progress, until an update repeats it.
     assert waiting.status == 'CREATE_IN_PROGRESS'
     waiting.update(template)

@@ -70,24 +70,19 @@ def template(container):
     )
     resources = found['resources']
     del resources['server'], resources['config']['depends_on']
-    for name, properties in (
-        ('plain', {'software_config_transport': 'POLL_SERVER_CFN'}),
-        (
-            'supervised',
-            {
-                'software_config_transport': 'POLL_TEMP_URL',
-                'deployment_swift_data': {
-                    'container': container,
-                    'object': 'metadata',
-                },
-            },
-        ),
-    ):
+    data = {'container': container, 'object': 'metadata'}
+    ways = {
+        'plain': {'software_config_transport': 'POLL_SERVER_CFN'},
+        'supervised': {
+            'software_config_transport': 'POLL_TEMP_URL',
+            'deployment_swift_data': data,
+        },
+    }
+    for number, (name, properties) in enumerate(ways.items()):
         resources[name] = {
             'type': 'OS::Heat::DeployedServer',
             'properties': properties,
         }
-    for number, name in enumerate(('plain', 'supervised')):
         deployment = resources[f'deployment{number}']
         deployment['properties']['server'] = {'get_resource': name}
     return found
@@ -114,8 +109,7 @@ class Machine:
     @property
     def status(self):
         """The status of the resource that deploys to it."""
-        found = self.stack.resource(self.deployment)['resource_status']
-        return str(found)
+        return self.stack.resource(self.deployment)['resource_status']
 
     def run(self):
         """Return the newest run of an action."""
@@ -214,10 +208,7 @@ def pair(cloud, module_stacks):
         yield found
     # Heat's own server leaves what held its metadata behind.
     found.stack.purge()
-    listing = demo.get('object-store', '/machines?format=json').json()
-    for one in listing:
-        demo.delete('object-store', f'/machines/{one["name"]}')
-    demo.delete('object-store', '/machines')
+    base.delete_container(demo, 'machines')
 
 
 def test_they_run_what_their_user_data_leads_them_to(pair):

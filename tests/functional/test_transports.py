@@ -72,26 +72,6 @@ def test_user_without_the_swift_role_is_told_so_and_auto_passes_over(
     assert {'swift': '403', 'rgw': '401'}[conftest.STORE] in refused.reason
 
 
-def test_somebody_else_completes_it(cloud, stacks):
-    template = base.software(deployments=2)
-    signalled = template['resources']['deployment1']['properties']
-    signalled['signal_transport'] = 'CFN_SIGNAL'
-    stack = stacks(template)
-    path = f'/software_deployments/{stack.waiting("deployment0").id}'
-    outputs = {'greeting': 'by hand'}
-    ended = {
-        'status': 'COMPLETE',
-        'status_reason': 'by hand',
-        'output_values': outputs,
-    }
-    assert cloud.session().put('orchestration', path, ended).ok
-    stack.waiting('deployment1')
-    stack.signal('deployment1', outputs)
-    stack.wait('CREATE_COMPLETE')
-    for name in ('deployment0', 'deployment1'):
-        assert stack.outputs[f'{name}_greeting'] == 'by hand'
-
-
 @conftest.trusted
 @conftest.signed_by_heat
 def test_server_is_handed_its_configs_by_heat_and_by_swift(

@@ -26,13 +26,7 @@ def changing(request):
 
         def change(plugin, cloud=cloud):
             cloud.again(plugin=plugin)
-            shown = cloud.session().get(
-                'orchestration', '/resource_types/OS::Heat::SoftwareDeployment'
-            )
-            assert shown.ok, shown
-            # Ours alone have it.
-            ours = 'signal_url_lifetime' in shown.json()['properties']
-            assert ours == (plugin != 'none')
+            assert base.has_ours(cloud) == (plugin != 'none')
 
         yield cloud, change
 
