@@ -44,7 +44,9 @@ def measure(lab, say):
         )
         seen = _starts(state, SINGLE, tick)
         stacks.end_runs(state, _ACTION)
-        single = sorted(at - tick - number for number, at in enumerate(seen))
+        single = sorted(
+            round(at - tick - number, 1) for number, at in enumerate(seen)
+        )
         say(f'from the tick to the start, s: {single}')
         time.sleep(max(0.0, together - time.time()))
         seen = _starts(state, COUNT, together)

@@ -6,8 +6,10 @@ import json
 import os
 import pathlib
 import signal
+import threading
 import time
 import types
+from unittest import mock
 
 import pytest
 
@@ -59,11 +61,12 @@ def ready(server, monkeypatch):
     return file
 
 
-def run(server, script, text=HOOK, begun=None):
+def run(server, script, text=HOOK, begun=lambda: None, stop=None):
     program = server.hook('script', text)
     content = json.dumps({'config': script}).encode()
-    order = hook.Order([str(program)], content, limit=LIMIT)
-    return hook.run(order, lambda: begun is None or begun.append(1))
+    stop = stop or threading.Event()
+    order = hook.Order([str(program)], content, limit=LIMIT, stop=stop)
+    return hook.run(order, begun)
 
 
 def alive(file):
@@ -75,9 +78,10 @@ def alive(file):
 
 
 def test_what_ends_in_time_is_as_it_was(server):
-    begun = []
+    begun = mock.Mock()
     end = run(server, 'echo out; echo err >&2; exit 3', begun=begun)
-    assert (end.stopped, end.status, begun) == (None, 0, [1])
+    assert (end.stopped, end.status) == (None, 0)
+    begun.assert_called_once_with()
     assert json.loads(end.result()) == {
         'deploy_stdout': 'out\n',
         'deploy_stderr': 'err\n',
