@@ -24,7 +24,7 @@ _JSON = 'figures.json'
 _MEASUREMENTS = {
     'completing': lambda lab, options, say: completing.measure(say),
     'cycling': lambda lab, options, say: [
-        rounds.cycle(lab, labs.SIDES[name], say) for name in options.sides
+        rounds.cycle(lab, name, say) for name in options.sides
     ],
     'live': lambda lab, options, say: live.measure(lab, say),
     'quick': lambda lab, options, say: quick.measure(lab, say),
@@ -120,14 +120,12 @@ def _names(known):
 def _plan(options):
     """Return the rounds in their order; the sides take turns."""
     plan = [
-        (scenarios.flat(n), labs.SIDES[name])
-        for n in options.n
-        for name in options.sides
+        (scenarios.flat(n), name) for n in options.n for name in options.sides
     ]
     if 'ours' in options.sides:
         for name, scenario in scenarios.OTHERS.items():
             if name in options.others:
-                plan.append((scenario, labs.SIDES['ours']))
+                plan.append((scenario, 'ours'))
     return plan
 
 
@@ -146,7 +144,9 @@ def _measure(options):
         with labs.Lab(options.name, servers, options.store) as lab:
             runner = rounds.Runner(lab, say)
             for number, (scenario, side) in enumerate(plan, 1):
-                say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
+                say(
+                    f'{number}/{len(plan)} {scenario.name}: {labs.SIDES[side]}'
+                )
                 record['measured'].append(runner.run(scenario, side))
             for name, measure in _MEASUREMENTS.items():
                 if name in options.others:

@@ -7,7 +7,6 @@ import time
 
 from tests.bench import engine_state
 from tests.bench import figures
-from tests.bench import lab as labs
 from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
@@ -27,7 +26,7 @@ _CREATION, _GAP, _LIMIT = 200, 60, 300
 
 def measure(lab, say):
     """Return a table: the seconds and the requests to the object store."""
-    lab.start(labs.SIDES['ours'])
+    lab.start()
     with lab.state() as state:
         rounds.warm_up(lab, state)
         tick = int(time.time()) + _CREATION
