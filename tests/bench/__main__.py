@@ -57,17 +57,17 @@ def _options():
     )
     parser.add_argument(
         '--n',
-        metavar='N,…',
-        type=lambda text: [int(part) for part in _parts(text)],
+        nargs='*',
+        type=int,
         default=[10, 100],
-        help='deployments in a stack (default: 10,100)',
+        help='deployments in a stack (default: 10 100)',
     )
     parser.add_argument(
         '--sides',
-        metavar='SIDE,…',
-        type=_names(labs.SIDES),
+        nargs='*',
+        choices=list(labs.SIDES),
         default=list(labs.SIDES),
-        help='whose classes: ' + ', '.join(labs.SIDES) + ' (default: both)',
+        help='whose classes (default: both)',
     )
     parser.add_argument(
         '--store',
@@ -78,11 +78,10 @@ def _options():
     )
     parser.add_argument(
         '--others',
-        metavar='NAME,…',
-        type=_names(_OTHERS),
+        nargs='*',
+        choices=_OTHERS,
         default=list(_OTHERS),
-        help='what else: ' + ', '.join(_OTHERS) + ', or nothing: '
-        "'' (default: all)",
+        help='what else (default: all)',
     )
     parser.add_argument(
         '--out',
@@ -102,19 +101,6 @@ def _options():
     if options.store == 'rgw':
         options.sides = ['ours']
     return options
-
-
-def _parts(text):
-    return [part for part in text.split(',') if part]
-
-
-def _names(known):
-    def names(text):
-        if unknown := set(_parts(text)).difference(known):
-            raise argparse.ArgumentTypeError(f'no such: {sorted(unknown)}')
-        return _parts(text)
-
-    return names
 
 
 def _plan(options):
