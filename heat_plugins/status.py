@@ -15,7 +15,6 @@ from collections import abc
 import dataclasses
 import functools
 from importlib import metadata
-import itertools
 import json
 import logging
 import os
@@ -253,18 +252,15 @@ def _globals_and_others(
     args: abc.Sequence[str],
 ) -> tuple[list[str], list[str]]:
     """Let options of the whole command stand after the subcommand, too."""
-    first: list[str] = []
-    others: list[str] = []
-    remaining = iter(args)
-    for each in remaining:
-        name, separator, _ = each.partition('=')
-        if name not in _GLOBALS:
-            others.append(each)
-            continue
-        first.append(each)
-        if not separator:
-            first += itertools.islice(remaining, 1)
-    return first, others
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in _GLOBALS:
+        parser.add_argument(name, dest=name, action='append', default=[])
+    found, others = parser.parse_known_args(args)
+    return [
+        f'{name}={value}'
+        for name, values in vars(found).items()
+        for value in values
+    ], others
 
 
 if __name__ == '__main__':

@@ -142,7 +142,7 @@ def features(
 
     :param session: of a user who may own stacks; without it, whatever needs
         the cloud is unknown.
-    :param why_not: why there is no session; by default, nobody named a cloud.
+    :param why_not: why there is no session; by default, that none was named.
     """
     reports = {name: report(name, session, why_not) for name in _PARTS}
     reports['results'] = _either(reports['object_store'], reports['cfn'])

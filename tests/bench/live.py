@@ -18,7 +18,6 @@ import threading
 import time
 
 from tests.bench import engine_state
-from tests.bench import lab as labs
 from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
@@ -65,7 +64,7 @@ LOADS = {
 
 def measure(lab, say):
     """Measure all loads; return a table of them."""
-    lab.start(labs.SIDES['ours'])
+    lab.start()
     most = max(count for count, *_ in LOADS.values())
     template = scenarios.components(lab.servers[:most], _ACTION)
     columns = []

@@ -13,7 +13,6 @@ import time
 from unittest import mock
 from urllib import parse
 
-from tests.bench import lab as labs
 from tests.bench import live
 
 _COUNTS = (10, 100)
@@ -23,7 +22,7 @@ _CONTAINER, _OBJECT = 'bench-quick', 'metadata'
 
 def measure(lab, say):
     """Let servers ask for some time; return a table of what that takes."""
-    lab.start(labs.SIDES['ours'])
+    lab.start()
     table = [
         [
             'quick servers',

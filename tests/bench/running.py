@@ -9,7 +9,6 @@ import time
 from tests.bench import counting
 from tests.bench import engine_state
 from tests.bench import figures
-from tests.bench import lab as labs
 from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
@@ -191,7 +190,7 @@ class _Bench:
 
 def measure(lab, say):
     """Return a table: what was measured, and the goals."""
-    lab.start(labs.SIDES['ours'])
+    lab.start()
     with lab.state() as state:
         bench = _Bench(lab, state, say)
         rounds.warm_up(lab, state)
