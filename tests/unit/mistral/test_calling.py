@@ -11,21 +11,23 @@ DOUBTFUL = errors.LikelyDefect('a defect')
 
 
 @pytest.mark.parametrize(
-    ('calls', 'delays'),
+    ('seconds', 'calls', 'delays'),
     [
         (
+            100,
             [(second, PASSING) for second in (0, 10, 60, 99, 100)],
             [1, 2, 15, 24, None],
         ),
-        ([(0, PASSING), (150, PASSING)], [1, None]),
         # A likely defect is given less, and what does not pass nothing.
-        ([(0, DOUBTFUL), (14, DOUBTFUL), (15, DOUBTFUL)], [1, 3, None]),
-        ([(0, errors.ServiceError('no'))], [None]),
+        (100, [(0, DOUBTFUL), (14, DOUBTFUL), (15, DOUBTFUL)], [1, 3, None]),
+        (10, [(0, DOUBTFUL), (10, DOUBTFUL)], [1, None]),
+        (0, [(0, PASSING)], [None]),
+        (100, [(0, errors.ServiceError('no'))], [None]),
     ],
 )
-def test_delays_grow_until_the_budget_is_spent(calls, delays):
+def test_delays_grow_until_the_budget_is_spent(seconds, calls, delays):
     now = iter([second for second, _ in calls])
-    budget = calling.RetryBudget(100, lambda: next(now))
+    budget = calling.RetryBudget(seconds, lambda: next(now))
     assert [budget.delay(error, 'make') for _, error in calls] == delays
 
 

@@ -36,6 +36,13 @@ definition = st.one_of(
 )
 
 
+#: A busy machine makes up input slowly.
+patient = hypothesis.settings(
+    suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None
+)
+
+
+@patient
 @hypothesis.given(
     definition,
     anything.plain_text.filter(bool),
@@ -57,6 +64,7 @@ def test_a_definition_is_written_under_other_names_or_refused(
     assert yaml.safe_load(written).keys() >= set(names.values())
 
 
+@patient
 @hypothesis.given(
     st.one_of(
         anything.json_value,
@@ -110,6 +118,10 @@ def test_names_fit_mistral_and_stay_different():
     assert len(set(names)) == 3
     for name in names:
         assert re.fullmatch(r'[\w.-]{1,255}', name)
+    # As many characters as Mistral takes stay as they are.
+    for short, is_same in (('x' * 249, True), ('x' * 250, False)):
+        (name,) = definitions.workflow_names([short], 'stack', None).values()
+        assert (name == f'stack.{short}') == is_same
 
 
 def test_calls_and_inputs_are_those_of_the_stack():
