@@ -80,11 +80,12 @@ class PlansTest(testtools.TestCase):
 
     def test_the_operator_limits_the_rendering(self):
         assert plans.limits() == rendering.RenderingLimits()
-        fixture = self.useFixture(config_fixture.Config(plans.CONF))
-        options = {'seconds': 3, 'memory': 200, 'output': 2}
-        for name, value in options.items():
-            option = {f'plan_render_{name}': value}
-            fixture.config(group='heat_plugins', **option)
+        self.useFixture(config_fixture.Config(plans.CONF)).config(
+            group='heat_plugins',
+            plan_render_seconds=3,
+            plan_render_memory=200,
+            plan_render_output=2,
+        )
         assert plans.limits() == rendering.RenderingLimits(
             seconds=3, memory=200 * 1024**2, output=2 * 1024**2
         )
