@@ -156,11 +156,8 @@ class OrderTest(heat_door.DoorCase):
         found = self.runs.select('BACKUP', tags=[], stacks=[self.stack.name])
         assert (found.targets, found.left_out, found.more) == (1, 0, 0)
         (row,) = found.rows
-        assert (row['resource'], row['server'], row['is_target']) == (
-            'deployment',
-            'server',
-            True,
-        )
+        assert (row['resource'], row['server']) == ('deployment', 'server')
+        assert row['is_target']
         said = self.refusal(self.start, expected=2)
         assert '2 targets were confirmed, and 1 are selected now' in said
         failure = self.assertRaises(
@@ -257,11 +254,8 @@ class OrderTest(heat_door.DoorCase):
         assert self.runs.pause(run.id, request=SECOND).state == 'running'
         ended = self.runs.cancel(run.id)
         assert ended.state == 'cancelled'
-        assert [each['do'] for each in ended.requests] == [
-            'pause',
-            'resume',
-            'cancel',
-        ]
+        requests = [each['do'] for each in ended.requests]
+        assert requests == ['pause', 'resume', 'cancel']
         assert self.woken == [FIRST] * 4
         said = self.refusal(self.runs.cancel, run.id)
         assert said == f'Cannot cancel run {FIRST}: it has ended: cancelled'
@@ -316,12 +310,8 @@ class OrderTest(heat_door.DoorCase):
         self.end(FIRST)
         self.runs.delete(FIRST)
         assert self.stored() == {}
-        for call in (
-            self.runs.show,
-            self.runs.pause,
-            self.runs.retry,
-            self.runs.delete,
-        ):
+        for name in ('show', 'pause', 'retry', 'delete'):
+            call = getattr(self.runs, name)
             said = self.refusal(call, FIRST, error=errors.NotFound)
             assert said == f'Heat has no run {FIRST} in this project'
 
@@ -358,10 +348,7 @@ class OrderTest(heat_door.DoorCase):
         assert self.runs.door().revision == run_tables.revision()
 
     def test_a_list_of_a_stack_may_carry_its_targets(self):
-        more = self.created(
-            groups.group('a', 'b', resources={'config': triggers.CONFIG}),
-            name='more',
-        )
+        more = self.more('a', 'b')
         self.start(run_id=FIRST, stacks=[self.stack.name, more.name])
         for wanted, expected in (
             ({}, [['deployment', 'deployment.a', 'deployment.b']]),
@@ -387,22 +374,22 @@ class OrderTest(heat_door.DoorCase):
         (run,) = self.runs.list(targets=True)
         assert run.target_list == []
 
+    def more(self, *keys):
+        """Create another stack, with a group."""
+        resources = {'config': triggers.CONFIG}
+        whole = groups.group(*keys, resources=resources)
+        return self.created(whole, name='more')
+
     def test_an_answer_is_no_longer_than_a_page(self):
-        stack = self.created(
-            groups.group('a', 'b', 'c', resources={'config': triggers.CONFIG}),
-            name='more',
-        )
+        stack = self.more('a', 'b', 'c')
         run = self.runs.start('BACKUP', stacks=[stack.name])
         long = {'outputs': {'size': 'x' * 3_000_000}}
         self.change(run.id, dict.fromkeys(range(3), long))
         query = ordering.Query(run=run.id, outputs=True, limit=9)
         assert len(self.listed(query.server_id)) == 3
         found = list(self.runs.targets(run.id, outputs=True))
-        assert [each.number for each in found] == [0, 1, 2]
-        assert [each.server_name for each in found] == [
-            'server_a',
-            'server_b',
-            'server_c',
+        assert [(each.number, each.server_name) for each in found] == [
+            (number, f'server_{key}') for number, key in enumerate('abc')
         ]
         assert len(found[2].outputs['size']) == 3_000_000
         found = list(self.runs.targets(run.id, state=['pending']))
@@ -453,13 +440,8 @@ class OrderTest(heat_door.DoorCase):
         reader = self.client(roles=['reader'])
         assert reader.show(FIRST).id == FIRST
         assert [e.number for e in reader.targets(FIRST)] == [0]
-        for call in (
-            reader.pause,
-            reader.resume,
-            reader.cancel,
-            reader.retry,
-            reader.delete,
-        ):
+        for name in ('pause', 'resume', 'cancel', 'retry', 'delete'):
+            call = getattr(reader, name)
             said = self.refusal(call, FIRST, error=errors.Denied)
             assert 'not authorized to use stacks:update' in said
         self.refusal(reader.start, 'BACKUP', stacks=['x'], error=errors.Denied)
@@ -470,15 +452,12 @@ class OrderTest(heat_door.DoorCase):
         for more in ({}, {'is_admin': True, 'roles': ['admin', 'member']}):
             other = self.client(project_id='f' * 32, **more)
             assert list(other.list()) == []
-            for call in (other.show, other.pause, other.cancel, other.retry):
+            for name in ('show', 'pause', 'cancel', 'retry', 'delete'):
+                call = getattr(other, name)
                 self.refusal(call, FIRST, error=errors.NotFound)
-            self.refusal(other.delete, FIRST, error=errors.NotFound)
             assert FIRST in self.stored()
-            for selected in (
-                {'stacks': [self.stack.id]},
-                {'resources': ['*']},
-            ):
-                self.refusal(other.start, 'BACKUP', **selected)
+            for name, value in ('stacks', self.stack.id), ('resources', '*'):
+                self.refusal(other.start, 'BACKUP', **{name: [value]})
 
     def test_a_project_at_its_limit_starts_and_cancels(self):
         cfg.CONF.set_override('max_software_deployments_per_tenant', 0)

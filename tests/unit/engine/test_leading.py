@@ -4,8 +4,6 @@
 import contextlib
 import dataclasses
 import itertools
-import threading
-import time
 from unittest import mock
 
 import hypothesis
@@ -14,7 +12,6 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import metrics
-from heat_plugins.engine import process
 from heat_plugins.engine import rescue
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import leading
@@ -375,30 +372,20 @@ def test_no_scan_complains_while_there_are_no_tables(monkeypatch):
     look()
 
 
-def test_many_runs_that_wait_have_no_thread():
+def test_runs_share_few_places_and_one_that_waits_has_none():
     world = run_world.World(targets=1)
     world.answers = lambda server_id: None
-
-    def threads():
-        names = [each.name for each in threading.enumerate()]
-        return sum(each.startswith('heat-plugins-') for each in names)
-
-    leader = world.leader(places=process.Places(16, 16))
-    ids = [f'20270115T080000Z-{number:08x}' for number in range(60)]
+    places = run_world.Places(1, 1)
+    leader = world.leader(places=places)
+    ids = [f'20270115T080000Z-{number:08x}' for number in range(9)]
     for each in ids:
         world.start(each, leader, action=f'ACTION-{each}')
-    most = 0
-    until = time.monotonic() + 300
-    while len(world.store.given) < 60 and time.monotonic() < until:
-        leader.turn()
-        world.now += 1
-        most = max(most, threads())
-        time.sleep(0.001)
-    assert [world.states(each) for each in ids] == [['waiting']] * 60
-    assert most <= 16
-    while threads():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    places.take('of another run', run_world.PROJECT)
+    leader.turn()
+    assert [world.states(each) for each in ids] == [[None]] * 9
+    places.leave('of another run')
+    leader.turn()
+    assert [world.states(each) for each in ids] == [['waiting']] * 9
 
 
 @pytest.fixture
