@@ -60,13 +60,13 @@ class PlansTest(testtools.TestCase):
         self.patch(parcels, 'LIMIT', 10)
         found = base.run(plans.GetCapabilities(plan='plan'))
         assert found['container'] == 'plan'
-        whole = parcels.unpack(self.store, found)
+        whole = parcels.received(self.store, found)
         assert whole['topics'][0]['title'] == 'Basics'
         found = base.run(plans.List())
         assert found['container'] == UPLOADS
         there = self.cloud.swift.container(UPLOADS)
         assert there.lifetimes == {found['object']: '86400'}
-        [listed] = parcels.unpack(self.store, found)
+        [listed] = parcels.received(self.store, found)
         assert listed['name'] == 'plan'
         # A step of a deployment never is.
         assert 'state' in base.run(plans.Deploy(plan='plan'))

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+from unittest import mock
 
 import testtools
 
@@ -15,25 +16,12 @@ from tests.unit import fake_swift
 KEY = {'x-container-meta-temp-url-key': 'secret'}
 
 
-class Canned:
-    """A transport that gives the same answer to everything."""
-
-    def __init__(self, status=200, body=b'', url='http://s/v1/AUTH_a'):
-        self.response = wire.Response(status=status, body=body)
-        self.url = url
-
-    def storage_url(self):
-        return self.url
-
-    def project_id(self):
-        return None
-
-    def send(self, request):
-        return self.response
-
-
-def answering(status, body=b''):
-    return stores.ObjectStore(Canned(status, body))
+def answering(status=200, body=b'', url='http://s/v1/AUTH_a'):
+    """Return a store that gives the same answer to everything."""
+    transport = mock.Mock()
+    transport.storage_url.return_value = url
+    transport.send.return_value = wire.Response(status=status, body=body)
+    return stores.ObjectStore(transport)
 
 
 class StoreTest(testtools.TestCase):
@@ -213,7 +201,7 @@ class StoreTest(testtools.TestCase):
             ),
             ('https://s/object', 'https://s/object', True),
         ):
-            store = stores.ObjectStore(Canned(url=url))
+            store = answering(url=url)
             assert store.cluster_url == cluster
             assert store.names_account == names_account, url
 
