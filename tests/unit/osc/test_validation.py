@@ -2,6 +2,7 @@
 """``openstack deployment plan validation …``, over the fakes of the core."""
 
 import json
+from unittest import mock
 
 from heat_plugins import errors
 from heat_plugins.clients import mistral_plans
@@ -29,14 +30,13 @@ class Executions:
         execution_id = f'execution-{len(self.started)}'
         try:
             run = self.validations.run(**arguments)
-            self.found[execution_id] = mistral_plans.WorkflowExecution(
-                id=execution_id, state='SUCCESS', output={'run': run}
-            )
+            state, output = 'SUCCESS', {'run': run}
         except errors.Error as exc:
             error = {'code': 'refused', 'message': str(exc)}
-            self.found[execution_id] = mistral_plans.WorkflowExecution(
-                id=execution_id, state='ERROR', output={'error': error}
-            )
+            state, output = 'ERROR', {'error': error}
+        self.found[execution_id] = mistral_plans.WorkflowExecution(
+            id=execution_id, state=state, output=output
+        )
         return execution_id
 
     def execution(self, execution_id):
@@ -50,16 +50,10 @@ class ValidationCase(base.FolderCase):
         self.cloud.make()
         self.machine = self.cloud.machine
         self.executions = Executions(self.cloud.validations)
-        self.patch(
-            validation_commands,
-            'operations',
-            lambda manager: self.cloud.validations,
-        )
-        self.patch(
-            validation_commands,
-            'services',
-            lambda manager: (self.cloud.swift.store(), self.executions),
-        )
+        validations = self.cloud.validations
+        services = (self.cloud.swift.store(), self.executions)
+        for name, made in ('operations', validations), ('services', services):
+            self.patch(validation_commands, name, lambda _, made=made: made)
 
     def run_here(self, line=''):
         return self.json(f'validation run plan --local {line}')
@@ -170,12 +164,9 @@ class RunTest(ValidationCase):
         assert self.json('validation run plan --no-wait')[0] == 0
         self.machine.absent = 'install it'
         self.assert_refused('validation run plan', 'install it')
-        ends = [
-            KeyboardInterrupt,
-            mistral_plans.WorkflowExecution(
-                id='e-1', state='ERROR', reason='Heartbeat was not heard'
-            ),
-        ]
+        dead = mistral_plans.WorkflowExecution(
+            id='e-1', state='ERROR', reason='Heartbeat was not heard'
+        )
 
         def start(name, arguments, description):
             run = validation_ledger.ValidationRun(
@@ -184,15 +175,9 @@ class RunTest(ValidationCase):
             self.cloud.validations.ledger.begin(run)
             return 'e-1'
 
-        self.patch(self.executions, 'start_workflow', start)
-
-        def execution(execution_id):
-            end = ends.pop(0)
-            if end is KeyboardInterrupt:
-                raise end
-            return end
-
-        self.patch(self.executions, 'execution', execution)
+        self.executions.start_workflow = start
+        ends = mock.Mock(side_effect=[KeyboardInterrupt, dead])
+        self.executions.execution = ends
         code, _ = self.json('validation run plan')
         assert code == common.INTERRUPTED
         assert 'validation stop' in self.stderr.getvalue()
