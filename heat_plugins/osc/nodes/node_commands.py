@@ -2,6 +2,7 @@
 """``openstack deployment plan node register|list|introspect|provide``."""
 
 import argparse
+import contextlib
 import json
 import pathlib
 import time
@@ -9,6 +10,7 @@ from typing import Any
 
 from osc_lib import exceptions
 
+from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import jobs
 from heat_plugins import yaml_reading
@@ -51,15 +53,19 @@ def operations(manager: Any) -> node_operations.NodeOperations:
 
 
 def load_nodes(text: str) -> Any:
-    """Read a file of nodes, in YAML or JSON.
+    """Read a file of nodes.
 
-    :raises errors.Invalid: it is neither, or too large; the message quotes no
-        password.
+    :raises errors.Invalid: it is neither JSON nor YAML, or too large; the
+        message quotes no password.
     """
+    with contextlib.suppress(ValueError):
+        return bounds.read_json(text)
     try:
         return yaml_reading.load(text)
     except yaml_reading.UnreadableYAML as exc:
-        raise errors.Invalid(f'The file of nodes {exc}') from None
+        raise errors.Invalid(
+            f'The file of nodes is not JSON, and it {exc}'
+        ) from None
 
 
 class NodeCommand(common.Report):

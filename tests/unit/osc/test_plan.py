@@ -41,10 +41,7 @@ class Runner:
 
 
 class PlanCase(base.FolderCase):
-    """A test of commands on plans, of a cloud with Mistral.
-
-    :ivar runner: what runs workflows and actions at Mistral.
-    """
+    """A test of commands on plans, of a cloud with Mistral."""
 
     def setUp(self):
         super().setUp()
@@ -53,16 +50,13 @@ class PlanCase(base.FolderCase):
         self.runner = Runner()
         self.has_mistral = True
         operations = plan_operations.PlanOperations(self.cloud.plans)
+        clock = types.SimpleNamespace(sleep=lambda s: self.sleep(s))
         for module, name, made in (
             (plan_common, 'operations', lambda manager: operations),
             (common, 'cloud', lambda manager: None),
             (mistral_api, 'is_there', lambda cloud: self.has_mistral),
             (mistral_plans, 'WorkflowExecutions', lambda cloud: self.runner),
-            (
-                plan_deploy,
-                'time',
-                types.SimpleNamespace(sleep=lambda s: self.sleep(s)),
-            ),
+            (plan_deploy, 'time', clock),
         ):
             self.patch(module, name, made)
         self.cloud.plans.create('plan', fakes.content())
@@ -112,12 +106,10 @@ class FilesTest(PlanCase):
         self.json(f'create new --from {tarball}')
         assert set(self.cloud.objects('new')) == set(fakes.content())
         # A folder that the plan has is part of the paths of a tarball.
-        with (
-            (self.folder / 'set.tar.gz').open('wb') as file,
-            tarballs.writer(file) as add,
-        ):
+        more = self.folder / 'set.tar.gz'
+        with more.open('wb') as file, tarballs.writer(file) as add:
             add('environments/more.yaml', b'{}')
-        self.json(f'set new --from {file.name}')
+        self.json(f'set new --from {more}')
         assert 'environments/more.yaml' in self.cloud.objects('new')
         # A failed export keeps the former file.
         tarball.write_text('the former one')
@@ -137,9 +129,7 @@ class FilesTest(PlanCase):
         assert 'in-a-file' not in log.output
 
     def test_a_missing_plan_is_an_error(self):
-        lists = [
-            f'{each} list' for each in ('capability', 'parameter', 'role')
-        ]
+        lists = 'capability list', 'parameter list', 'role list'
         for command in (*lists, 'show', 'delete', 'deploy', 'status', 'diff'):
             self.assert_refused(f'{command} nope', 'no plan nope')
 
@@ -157,18 +147,18 @@ class ChooseTest(PlanCase):
         self.refused('capability set plan')
 
     def test_parameters_are_set_listed_and_unset(self):
-        assert self.column('parameter set plan who=a=b', 'Parameter') == [
-            'who'
-        ]
+        line = 'parameter set plan who=a=b'
+        assert self.column(line, 'Parameter') == ['who']
         _, (who, secret) = self.json('parameter list plan --long')
-        assert (who['Value'], who['Origin'], who['Default']) == (
-            'a=b',
-            'plan',
-            'world',
-        )
+        names = ('Value', 'Origin', 'Default')
+        assert [who[name] for name in names] == ['a=b', 'plan', 'world']
         assert (secret['Value'], secret['Hidden']) == ('******', True)
         assert self.json('parameter unset plan who')[1] == []
         self.refused('parameter set plan')
+        # No value is in the log of debugging.
+        parser = plan_choose.SetParameters(None, None).get_parser('openstack')
+        parsed = parser.parse_args(['plan', 'who=geheim'])
+        assert 'geheim' not in repr(parsed)
         file = self.folder / 'values.yaml'
         given = 'who: moon', 'parameter_defaults: {who: sun}', 'who: star'
         for text, value in zip(given, ('moon', 'sun', 'star'), strict=True):
@@ -197,11 +187,6 @@ class ChooseTest(PlanCase):
         names = self.column('role list rolled', 'Name')
         assert names == ['Web', 'Db']
 
-    def test_a_value_is_not_in_the_log_of_debugging(self):
-        parser = plan_choose.SetParameters(None, None).get_parser('openstack')
-        parsed = parser.parse_args(['plan', 'who=geheim'])
-        assert 'geheim' not in repr(parsed)
-
 
 class DeployTest(PlanCase):
     def assert_status(self, line, code, status):
@@ -229,9 +214,8 @@ class DeployTest(PlanCase):
         self.ends_with = 'FAILED'
         self.assert_status('deploy plan', common.FAILED, 'CREATE_FAILED')
         self.assert_status('deploy plan --no-wait', 0, 'UPDATE_IN_PROGRESS')
-        self.assert_status(
-            'status plan --wait', common.FAILED, 'UPDATE_FAILED'
-        )
+        line = 'status plan --wait'
+        self.assert_status(line, common.FAILED, 'UPDATE_FAILED')
         self.assert_status('status plan', 0, 'UPDATE_FAILED')
 
     def test_a_preview_changes_nothing_and_a_refusal_is_an_error(self):

@@ -27,17 +27,13 @@ class ComparingTest(fakes.PlanCase):
             for one in comparing.differences(self.plans, 'plan')
         }
 
-    def test_files_that_came_went_or_changed(self):
+    def test_files_and_parameters_with_their_former_and_new_values(self):
         self.deployed()
-        self.plans.update(
-            'plan', {'scripts/run.sh': b'#!/bin/sh\necho hello\n'}
-        )
-        found = self.found()
-        assert list(found) == [('file', 'changed', 'scripts/run.sh')]
-        self.assertIn('+echo hello', *found.values())
-
-    def test_parameters_with_their_former_and_new_values(self):
-        self.deployed()
+        script = {'scripts/run.sh': b'#!/bin/sh\necho hello\n'}
+        self.plans.update('plan', script)
+        [(key, detail)] = self.found().items()
+        assert key == ('file', 'changed', 'scripts/run.sh')
+        assert '+echo hello' in detail
         self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
         found = self.found()
         assert found['parameter', 'changed', 'who'] == '"you" -> "me"'
@@ -49,22 +45,17 @@ class ComparingTest(fakes.PlanCase):
     def test_secrets_are_masked_wherever_else_they_stand(self):
         held = self.deployed()
         own = self.plans.load('plan').environment.passwords['secret']
-        self.plans.update(
-            'plan',
-            {
-                'base.yaml': fakes.environment(who=f'http://a:{own}@b'),
-                'scripts/run.sh': f'curl -u me:{own} b\n'.encode(),
-            },
-        )
+        environment = fakes.environment(who=f'http://a:{own}@b')
+        script = f'curl -u me:{own} b\n'.encode()
+        files = {'base.yaml': environment, 'scripts/run.sh': script}
+        self.plans.update('plan', files)
         defaults = held[1]['parameter_defaults']
         defaults.update(secret='the-former-one', who='the-former-one')
         # No template has it any more.
         defaults['forgotten'] = 'a-password'
         found = self.found()
-        assert (
-            found['parameter', 'changed', 'who']
-            == '"******" -> "http://a:******@b"'
-        )
+        shown = '"******" -> "http://a:******@b"'
+        assert found['parameter', 'changed', 'who'] == shown
         assert 'me:****** b' in found['file', 'changed', 'scripts/run.sh']
         for value in (own, 'a-password', 'the-former-one'):
             assert value not in str(found)

@@ -80,9 +80,8 @@ class StartTest(DeployingCase):
             raise errors.ServiceError(f'{password} is too short', 400)
 
         self.heat.create = create
-        exc = self.assertRaises(
-            errors.ServiceError, self.deployer.start, 'plan'
-        )
+        start = self.deployer.start
+        exc = self.assertRaises(errors.ServiceError, start, 'plan')
         assert str(exc) == '****** is too short'
         assert exc.status == 400
         # Nobody changes the plan meanwhile, and nothing is recorded.
@@ -180,9 +179,8 @@ class MaskTest(DeployingCase):
     def test_an_object_store_that_is_away_may_come_back(self):
         begun = self.failed('pw12 is too short')
         self.cloud.swift.fail(times=99, status=503)
-        self.assertRaises(
-            errors.Unavailable, self.deployer.poll, begun.stack_id, ''
-        )
+        with self.assertRaises(errors.Unavailable):
+            self.deployer.poll(begun.stack_id, '')
 
     def test_what_no_template_has_may_be_a_secret(self):
         self.change(parameter_defaults={'Forgotten': 'pw34', 'who': 'me-2'})

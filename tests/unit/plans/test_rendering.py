@@ -5,6 +5,7 @@ import os
 import subprocess
 from unittest import mock
 
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -24,7 +25,7 @@ NETWORKS = b"""\
 """
 
 
-class RenderCase(testtools.TestCase):
+class RenderTest(testtools.TestCase):
     def render(self, **files):
         content = {
             'roles_data.yaml': ROLES,
@@ -40,15 +41,10 @@ class RenderCase(testtools.TestCase):
         }
 
     def refused(self, text, *words):
-        error = self.assertRaises(
-            errors.Invalid, self.render, **{'x.j2.yaml': text}
-        )
+        with pytest.raises(errors.Invalid) as caught:
+            self.render(**{'x.j2.yaml': text})
         for word in ('x.j2.yaml', *words):
-            assert word in str(error)
-
-
-class RenderTest(RenderCase):
-    """What is rendered, without the process around it."""
+            assert word in str(caught.value)
 
     def test_a_name_says_for_what_it_is_rendered(self):
         roles = '{% for role in roles %}{{ role.name }} {% endfor %}'
@@ -108,10 +104,8 @@ class RenderTest(RenderCase):
             '{{ cycler.__init__.__globals__.os.popen("id").read() }}',
         ):
             self.refused(text, 'Cannot render ')
-        for text in (
-            "{{ '{0.__class__}'.format(roles) }}",
-            '{{ roles.__class__ }}',
-        ):
+        formatted = "{{ '{0.__class__}'.format(roles) }}"
+        for text in (formatted, '{{ roles.__class__ }}'):
             assert self.render(**{'x.j2.yaml': text}) == {'x.yaml': ''}
 
     def test_nothing_grows_out_of_proportion(self):
@@ -121,9 +115,8 @@ class RenderTest(RenderCase):
             '{% for i in range(99999) %}{{ "x" * 99 }}{% endfor %}',
         ):
             self.refused(text)
-        assert self.render(**{'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}) == {
-            'x.yaml': 'aaa 6'
-        }
+        files = {'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}
+        assert self.render(**files) == {'x.yaml': 'aaa 6'}
 
     def test_a_role_s_name_leads_nowhere_else(self):
         for name in ('../../x', '.heat-plugins/x'):
@@ -144,26 +137,16 @@ class RenderTest(RenderCase):
             ('j2_excludes.yaml', '[a]', 'name: a'),
         ):
             for text in texts:
-                error = self.assertRaises(
-                    errors.Invalid,
-                    rendering.render,
-                    {path: text.encode(), 'x.j2.yaml': b''},
-                )
-                assert path in str(error)
-
-
-class ProcessTest(RenderCase):
-    """Templates are rendered in a process of its own, which has limits."""
+                files = {path: text.encode(), 'x.j2.yaml': b''}
+                with pytest.raises(errors.Invalid, match=path):
+                    rendering.render(files)
 
     def stopped(self, text, **limits):
         """Render what takes too much; return what is said."""
-        error = self.assertRaises(
-            errors.Invalid,
-            rendering.render,
-            {'x.j2.yaml': text.encode()},
-            rendering.RenderingLimits(**limits),
-        )
-        return str(error)
+        limits = rendering.RenderingLimits(**limits)
+        with pytest.raises(errors.Invalid) as caught:
+            rendering.render({'x.j2.yaml': text.encode()}, limits)
+        return str(caught.value)
 
     def test_what_takes_too_much_is_stopped(self):
         loops = (

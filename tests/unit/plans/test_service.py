@@ -238,15 +238,6 @@ class LockTest(PlansCase):
         assert self.cloud.slept == []
         assert self.cloud.registry.records == {}
 
-    def test_who_was_taken_for_dead_leaves_the_lock_of_the_other(self):
-        other = self.cloud.service().lock('plan')
-        with self.plans.lock('plan'):
-            self.cloud.now += 1000
-            other.__enter__()
-        assert LOCK in self.cloud.registry.records
-        other.__exit__(None, None, None)
-        assert LOCK not in self.cloud.registry.records
-
     def test_a_change_stays_if_the_lock_cannot_be_released(self):
         self.cloud.registry.failing['delete'] = errors.Unavailable('away')
         with self.assertLogs('heat_plugins.plans.plan_claims') as logs:

@@ -3,8 +3,9 @@
 
 import pathlib
 import sys
-import tempfile
 
+import fixtures
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -76,9 +77,8 @@ class PlaybookTest(testtools.TestCase):
             assert said in message
             assert 'hunter2' not in message
             assert len(message) < 200
-        self.assertRaises(
-            errors.Invalid, catalogue.playbook, b'\xff\xfe', 'x.yaml'
-        )
+        with pytest.raises(errors.Invalid):
+            catalogue.playbook(b'\xff\xfe', 'x.yaml')
 
 
 class CatalogueTest(testtools.TestCase):
@@ -124,10 +124,8 @@ class CatalogueTest(testtools.TestCase):
             (['d'], [], 'There is no validation d; there are: a, b, c'),
             ([], ['z'], 'There is no group z; there are: x, y'),
         ):
-            error = self.assertRaises(
-                errors.NotFound, found.choose, names, groups
-            )
-            assert str(error) == said
+            with pytest.raises(errors.NotFound, match=said):
+                found.choose(names, groups)
 
     def test_folders_of_roles_and_plugins_are_found(self):
         found = catalogue.paths(
@@ -147,19 +145,17 @@ class CatalogueTest(testtools.TestCase):
 
 class PackageTest(testtools.TestCase):
     def test_playbooks_roles_and_plugins_of_one_are_found(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        site = pathlib.Path(folder.name, 'lib/site')
+        folder = self.useFixture(fixtures.TempDir()).path
+        site = pathlib.Path(folder, 'lib/site')
+        ram = fakes.playbook('RAM')
         files = {
             'checks-1.0.dist-info/METADATA': b'Name: checks\nVersion: 1.0\n',
             'checks/__init__.py': b'',
-            'checks/playbooks/ram.yaml': fakes.playbook('RAM'),
+            'checks/playbooks/ram.yaml': ram,
             'checks/tests/playbooks/x.yaml': fakes.playbook('X'),
             '../share/ansible/roles/ram/tasks/main.yaml': b'[]',
-            '../share/ansible/validation-playbooks/ram.yaml': (
-                fakes.playbook('RAM')
-            ),
         }
+        files['../share/ansible/validation-playbooks/ram.yaml'] = ram
         for path, content in files.items():
             file = site / path
             file.parent.mkdir(parents=True, exist_ok=True)

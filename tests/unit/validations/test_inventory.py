@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers of a stack, as Ansible is told of them."""
 
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -70,10 +71,8 @@ class HostsTest(testtools.TestCase):
             ({evil: '10.0.0.1'}, 'name of a host'),
             ({'-x': '10.0.0.1'}, 'name of a host'),
         ):
-            error = self.assertRaises(
-                errors.Invalid, self.hosts, validation_hosts=value
-            )
-            assert said in str(error)
+            with pytest.raises(errors.Invalid, match=said):
+                self.hosts(validation_hosts=value)
 
 
 class WriteTest(testtools.TestCase):
@@ -121,7 +120,6 @@ class GroupedTest(testtools.TestCase):
         }
 
     def test_a_host_that_is_not_there_is_named_with_those_that_are(self):
-        error = self.assertRaises(
-            errors.NotFound, self.groups, self.HOSTS, first=['a', 'c']
-        )
-        assert "'c' into group first: the hosts are a, b" in str(error)
+        said = "'c' into group first: the hosts are a, b"
+        with pytest.raises(errors.NotFound, match=said):
+            self.groups(self.HOSTS, first=['a', 'c'])

@@ -50,10 +50,8 @@ class AccountTest(testtools.TestCase):
             fakes.result('unreachable', 'c'),
             fakes.end('failed'),
         )
-        assert found == (
-            State.FAILED,
-            'b: memory: only 4 GB (and 1 more hosts)',
-        )
+        said = 'b: memory: only 4 GB (and 1 more hosts)'
+        assert found == (State.FAILED, said)
 
     def test_each_other_end_has_its_state_and_its_reason(self):
         looked = fakes.result()
