@@ -34,10 +34,8 @@ class SettingsCase(fakes.PlanCase):
     def refused(self, *arguments, kind=errors.Invalid, **more):
         before = dict(self.cloud.objects())
         exc = self.assertRaises(kind, self.update, *arguments, **more)
-        assert (
-            self.cloud.objects()['plan-environment.yaml']
-            == before['plan-environment.yaml']
-        )
+        path = 'plan-environment.yaml'
+        assert self.cloud.objects()[path] == before[path]
         return str(exc)
 
     @property
@@ -141,11 +139,8 @@ class UpdateTest(SettingsCase):
 
     def test_values_may_be_texts_of_yaml_and_entries_of_maps(self):
         self.update({'size': '7', 'ComputeParameters': '{a: 1}', 'who': '7'})
-        assert self.set == {
-            'size': 7,
-            'ComputeParameters': {'a': 1},
-            'who': '7',
-        }
+        entries = {'ComputeParameters': {'a': 1}}
+        assert self.set == {'size': 7, 'who': '7', **entries}
         self.update({'ComputeParameters.b': '2'}, ['size', 'who'])
         self.update(unset=['ComputeParameters.a'])
         assert self.set == {'ComputeParameters': {'b': '2'}}
@@ -159,9 +154,7 @@ class UpdateTest(SettingsCase):
 
     def test_by_role(self):
         self.update({'Count': 3, 'ntp': 'a'}, role='Compute')
-        assert self.set == {
-            'ComputeCount': 3,
-            'ComputeParameters': {'ntp': 'a'},
-        }
+        ntp = {'ntp': 'a'}
+        assert self.set == {'ComputeCount': 3, 'ComputeParameters': ntp}
         self.update({}, ['Count', 'ntp'], role='Compute')
         assert self.set == {}

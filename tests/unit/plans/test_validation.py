@@ -29,13 +29,8 @@ TIER = {
 
 
 def declared(type_, **more):
-    return {
-        'Type': type_,
-        'NoEcho': 'false',
-        'Description': '',
-        'Label': '',
-        **more,
-    }
+    texts = {'NoEcho': 'false', 'Description': '', 'Label': ''}
+    return {'Type': type_, **texts, **more}
 
 
 def answer():
@@ -161,16 +156,10 @@ class ReadTest(testtools.TestCase):
             tier['Parameters']['Token'] = declared(
                 'String', NoEcho='true', Value='made-up-of-it'
             )
-            tier['NestedParameters'] = {
-                'deep': {
-                    'Type': 'x',
-                    'Parameters': {
-                        'Plain': declared('String', Value='made-up-of-it')
-                    },
-                }
-            }
+            plain = {'Plain': declared('String', Value='made-up-of-it')}
+            deep = {'Type': 'x', 'Parameters': plain}
+            tier['NestedParameters'] = {'deep': deep}
             return found
 
-        assert 'made-up-of-it' not in json.dumps(
-            dataclasses.asdict(read(given))
-        )
+        shown = dataclasses.asdict(read(given))
+        assert 'made-up-of-it' not in json.dumps(shown)
