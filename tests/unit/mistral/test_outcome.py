@@ -88,3 +88,10 @@ def test_a_trigger_that_is_long_due_tells_that_none_fires(due, is_told):
         assert due in reason
         # An event of Heat's holds no more.
         assert len(reason) <= 255
+
+
+def test_the_present_time_is_utc_without_a_zone():
+    now = datetime.datetime.now(datetime.UTC)
+    passed = triggers.now().replace(tzinfo=datetime.UTC) - now
+    assert triggers.now().tzinfo is None
+    assert abs(passed) < datetime.timedelta(minutes=10)
