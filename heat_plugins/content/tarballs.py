@@ -164,11 +164,9 @@ def _take(
 ) -> None:
     """Take an entry other than a directory."""
     name = texts.path(member.name, 'name of a file in the tarball')
-    if member.issym():
-        links[name] = posixpath.join(posixpath.dirname(name), member.linkname)
-        return
-    if member.islnk():
-        links[name] = member.linkname
+    if member.issym() or member.islnk():
+        folder = posixpath.dirname(name) if member.issym() else ''
+        links[name] = posixpath.join(folder, member.linkname)
         return
     file = None if member.issparse() else tarball.extractfile(member)
     if file is None:

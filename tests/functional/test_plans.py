@@ -16,7 +16,9 @@ from heat_plugins.clients import swift
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_service
+from heat_plugins.plans.content import selection
 from tests import sample_plan
+from tests.unit.plans import fakes
 
 TEMPLATE = b'heat_template_version: 2021-04-16\n'
 
@@ -101,11 +103,46 @@ def test_a_plan_is_made_changed_exported_and_deleted(plans):
 @pytest.mark.timeout(600)
 def test_a_plan_from_the_field_works(plans):
     plan = plans.create('sample', sample_plan.content(), render=True)
+    assert len(plan.entries) == 1092
+    offered = plans.capabilities(plan)
+    assert len(offered.groups) - 1 == 33
+    lost = 'environments/containers-default-parameters.yaml'
+    assert len(offered.warnings) == 3
+    assert lost in offered.warnings[0]
+    roles = [role.name for role in plans.roles(plan)]
+    assert roles[:2] == ['Controller', 'Compute']
+    before = plan.environment
+    tried = 0
+    for path, one in offered.environments.items():
+        if one.enabled or not one.present:
+            continue
+        after = selection.select(
+            before, offered, {path: True}, requirements=True
+        )
+        assert path in after.enabled
+        off = dict.fromkeys({*after.enabled} - {*before.enabled}, False)
+        assert selection.select(after, offered, off) == before
+        tried += 1
+    assert tried == 200
+    # It is larger than Heat takes by default, as it was written.
     path = 'environments/network-isolation.yaml'
     chosen = plans.select('sample', {path: True}, requirements=True)
-    assert path in chosen.environment.enabled
-    # It is larger than Heat takes by default, as it was written.
-    validated = plans.stacks.validate(plans.resolve(chosen))
+    found = plans.resolve(chosen)
+    assert found.warnings == ()
+    validated = plans.stacks.validate(found)
     assert 'ControllerCount' in validated['Parameters']
-    before = plan.environment
-    assert plans.select('sample', {path: False}).environment == before
+    # A broken reference of an environment is a warning.
+    path = 'environments/storage/cinder-netapp-config.yaml'
+    [missing] = plans.resolve(plans.select('sample', {path: True})).warnings
+    assert f'{path} refers to environments/puppet/services/' in missing
+
+
+@pytest.mark.parametrize('version', sample_plan.RELEASES)
+def test_later_releases_of_it_are_created_and_chosen(version):
+    plans = fakes.Cloud().plans
+    plan = plans.create('sample', sample_plan.content(version), render=True)
+    assert 'Controller' in [role.name for role in plans.roles(plan)]
+    path = 'environments/network-isolation.yaml'
+    plan = plans.select('sample', {path: True}, requirements=True)
+    assert path in plan.environment.enabled
+    assert plans.resolve(plan).warnings == ()
