@@ -194,19 +194,9 @@ class Browser:
         )
 
 
-@pytest.fixture(scope='module')
-def cookies(horizon, chromium):
-    """The cookies of demo."""
-    browser = Browser(horizon, chromium).log_in()
-    found = browser.context.cookies()
-    browser.context.close()
-    return found
-
-
 @pytest.fixture
-def user(horizon, chromium, cookies):
-    browser = Browser(horizon, chromium)
-    browser.context.add_cookies(cookies)
+def user(horizon, chromium):
+    browser = Browser(horizon, chromium).log_in()
     yield browser
     browser.context.close()
 
@@ -326,7 +316,10 @@ def test_rows_wait_for_a_heat_that_does_not_answer(user, horizon, shop, gate):
     user.await_state('complete')
 
 
-def test_schedule_is_paused_with_a_note_and_drawn_with_its_stack(user, shop):
+def test_schedule_is_paused_with_a_note_and_runs_are_drawn(user, shop, gate):
+    gate.touch()
+    user.start()
+    user.await_state('complete')
     user.open('/project/schedules/shop/nightly/')
     assert '02:30 CE' in user.page.inner_text('h4:text("Next times") + ul')
     assert user.page.locator('object[type="image/svg+xml"]').count() == 1
@@ -344,7 +337,7 @@ def test_schedule_is_paused_with_a_note_and_drawn_with_its_stack(user, shop):
     user.page.click('text=Timeline')
     drawn = user.page.wait_for_selector('object[type="image/svg+xml"]')
     data = drawn.get_attribute('data').partition('base64,')[2]
-    assert b'db1 CREATE' in base64.b64decode(data)
+    assert b'db1 BACKUP' in base64.b64decode(data)
 
 
 @pytest.fixture
