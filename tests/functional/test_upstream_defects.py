@@ -2,8 +2,7 @@
 """What Heat's own classes get wrong, and ours must not.
 
 Each test runs on both. Where Heat's own begins to pass, upstream has mended
-it, and the test belongs among the others. What takes no services is in
-``tests/unit/resources/test_heats_deployment.py``.
+it, and the test belongs among the others.
 """
 
 import re
