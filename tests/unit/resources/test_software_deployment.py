@@ -301,6 +301,20 @@ class ShownTest(deployments.DeploymentTestCase):
         )
         assert resource.FnGetAtt('deploy_stdout') is None
         assert resource.FnGetAtt('answer') is None
+        # Without one the server gets an empty config.
+        whole = deployments.template()
+        del whole['resources']['deployment']['properties']['config']
+        stack = self.created(whole, name='bare')
+        config = self.handed[-1]
+        assert config['name'].startswith('bare-deployment-')
+        assert (config['config'], config['group']) == ('', 'Heat::Ungrouped')
+        assert config['options'] == {}
+        assert stack['deployment'].FnGetAtt('deploy_stdout') is None
+        self.assertRaises(
+            exception.InvalidTemplateAttribute,
+            stack['deployment'].FnGetAtt,
+            'answer',
+        )
 
     def test_the_api_shows_it_without_a_request_to_the_api(self):
         self.answer = {'answer': 'hello', 'deploy_stdout': 'said'}
