@@ -138,13 +138,16 @@ class LifecycleAction:
                 done = True
             if done:
                 number = current.progress().all
-                texts = []
                 if current.failures:
-                    texts.append(deliveries.of_group(current.failures, number))
+                    self._fleet.tell(
+                        self._action,
+                        deliveries.of_group(current.failures, number),
+                    )
                 if current.skipped:
-                    texts.append(deliveries.skipped(current.skipped, number))
-                for text in texts:
-                    self._fleet.tell(self._action, text)
+                    self._fleet.tell(
+                        self._action,
+                        deliveries.skipped(current.skipped, number),
+                    )
                 self._rollouts.pop(0)
                 continue
             if self._fleet.is_cancelled(self._begun):

@@ -78,7 +78,6 @@ def _for_single(name: str, do: abc.Callable[..., Any]) -> Any:
             return do(self, *args)
         return getattr(super(GroupAsOne, self), name)(*args)
 
-    method.__name__ = name
     return method
 
 
@@ -199,11 +198,7 @@ class GroupAsOne(
             )
         fleet = self._fleet()
         wanted, rows = self._wanted(), fleet.all()
-        source = fleet.source
-
-        def runs(action: str) -> bool:
-            return self.runs(source, action)
-
+        runs = functools.partial(self.runs, fleet.source)
         for number in wanted.keys() & rows.keys():
             row = rows[number]
             draft = fleet.draft(wanted[number], row.action)

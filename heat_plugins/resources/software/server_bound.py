@@ -43,8 +43,6 @@ def _with_loop(name: str) -> Any:
         finally:
             self._loop = lifecycle.NO_LOOP
 
-    method.__name__ = name
-    method.__doc__ = "Do as Heat's method does; its checks may block."
     return method
 
 

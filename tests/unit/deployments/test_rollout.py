@@ -164,6 +164,11 @@ class Group:
         self.fleet.crash_at = None
         return False
 
+    def change_key(self, key='second'):
+        """Let the store refuse the URLs that servers have."""
+        self.fleet.dead.add(self.fleet.signer)
+        self.fleet.signer = dataclasses.replace(self.fleet.signer, key=key)
+
     def states(self):
         return {
             fleets.Member.of_row(row).key: (
@@ -454,9 +459,7 @@ def test_a_server_that_takes_nothing_is_a_failure():
     ):
         group.update('CREATE')
     assert group.states() == {'b': ('CREATE', 'COMPLETE')}
-
-
-def test_but_none_of_a_delete():
+    # But none of a DELETE.
     group = Group('a', 'b')
     group.update('CREATE')
     group.fleet.refusals['a'] = 'its server is gone'
@@ -534,8 +537,7 @@ def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
     group = Group('a', 'b')
     group.tool = tool
     change = group.waiting()
-    group.fleet.dead.add(group.fleet.signer)
-    group.fleet.signer = dataclasses.replace(group.fleet.signer, key='second')
+    group.change_key()
     group.fleet.answer = lambda key: fake_fleet.OK
     change.step()
     (told,) = group.fleet.events
@@ -551,10 +553,7 @@ def test_keys_that_go_on_changing_do_not_repeat_it_for_ever():
     group.tool = 'puppet'
     change = group.waiting()
     for number in range(8):
-        group.fleet.dead.add(group.fleet.signer)
-        group.fleet.signer = dataclasses.replace(
-            group.fleet.signer, key=f'key {number}'
-        )
+        group.change_key(f'key {number}')
         assert not change.step()
         group.fleet.work()
     assert group.fleet.actions() == {'a': ['CREATE'] * 4}
@@ -639,26 +638,22 @@ def test_an_outage_that_outlasts_the_time_says_that_nothing_was_delivered():
     assert group.clock.now - began == 31
 
 
-class ChangedKey:
-    """A group whose servers wait with URLs of a key that is changed."""
-
-    def __init__(self, *keys):
-        self.group = Group(*keys)
-        self.group.tool = 'puppet'
-        self.change = self.group.waiting()
-        fleet = self.group.fleet
-        fleet.dead.add(fleet.signer)
-        fleet.signer = dataclasses.replace(fleet.signer, key='second')
-        fleet.answer = lambda key: fake_fleet.OK
+def changed_key():
+    """Return a group whose servers have URLs that are refused; its rollout."""
+    group = Group('a', 'b')
+    group.tool = 'puppet'
+    change = group.waiting()
+    group.change_key()
+    group.fleet.answer = lambda key: fake_fleet.OK
+    return group, change
 
 
 @pytest.mark.parametrize('name', ['read', 'derive', 'write', 'push'])
 def test_a_repeated_delivery_rides_out_an_outage(name):
-    changed = ChangedKey('a', 'b')
-    group = changed.group
+    group, change = changed_key()
     fail_once(group.fleet, name, after=True)
-    assert not changed.change.step()
-    group.drive(changed.change)
+    assert not change.step()
+    group.drive(change)
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
     assert group.fleet.actions() == dict.fromkeys('ab', ['CREATE'] * 2)
     # They run it, and could not read that they must not.
@@ -668,24 +663,22 @@ def test_a_repeated_delivery_rides_out_an_outage(name):
 @pytest.mark.parametrize('after', [True, False])
 @pytest.mark.parametrize('name', ['derive', 'write', 'push'])
 def test_it_is_withdrawn_when_it_is_cancelled_in_one(name, after):
-    changed = ChangedKey('a', 'b')
-    group = changed.group
+    group, change = changed_key()
     fail_once(group.fleet, name, after=after)
-    assert not changed.change.step()
-    changed.change.withdraw('CREATE was cancelled')
+    assert not change.step()
+    change.withdraw('CREATE was cancelled')
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
 
 
 def test_what_has_come_under_the_former_key_is_not_run_again():
-    changed = ChangedKey('a', 'b')
-    group = changed.group
+    group, change = changed_key()
     row = next(iter(group.fleet.rows.values()))
     # No listing has shown it.
     group.fleet.lists = False
     name = signal_names.signal(row.id, row.config.id)
     group.fleet.signals[name] = b'{}'
-    assert not changed.change.step()
-    group.drive(changed.change)
+    assert not change.step()
+    group.drive(change)
     repeated = [run for run in group.fleet.actions().values() if run[1:]]
     assert len(repeated) == 1
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
@@ -696,8 +689,7 @@ def test_the_time_of_a_member_is_not_prolonged_by_that():
     group.tool = 'puppet'
     change, began = group.waiting(), group.clock.now
     group.clock.now += 20
-    group.fleet.dead.add(group.fleet.signer)
-    group.fleet.signer = dataclasses.replace(group.fleet.signer, key='second')
+    group.change_key()
     with pytest.raises(deliveries.ActionFailed, match='not signalled'):
         group.drive(change)
     assert group.clock.now - began <= 31
@@ -757,18 +749,15 @@ def test_a_server_that_goes_while_it_runs_delete_is_left_out():
     assert not change.failures
 
 
-def by_row(fleet):
-    fleet.transport = 'CFN_SIGNAL'
+BY_OTHERS = pytest.mark.parametrize(
+    'transport', ['CFN_SIGNAL', 'ZAQAR_SIGNAL']
+)
 
 
-def by_queue(fleet):
-    fleet.transport = 'ZAQAR_SIGNAL'
-
-
-@pytest.mark.parametrize('transport', [by_row, by_queue])
+@BY_OTHERS
 def test_an_answer_comes_through_the_row_as_well(transport):
     group = Group('a', delivery_timeout=30, timeout=60)
-    transport(group.fleet)
+    group.fleet.transport = transport
     change = group.waiting()
     group.change_rows(reason=tokens.STARTED.after('It has started'))
     for _ in range(40):
@@ -780,10 +769,10 @@ def test_an_answer_comes_through_the_row_as_well(transport):
     assert group.drive(change).complete
 
 
-@pytest.mark.parametrize('transport', [by_row, by_queue])
+@BY_OTHERS
 def test_no_object_is_asked_for_where_none_will_come(transport):
     group = Group('a', timeout=30)
-    transport(group.fleet)
+    group.fleet.transport = transport
     change = group.waiting()
     with (
         mock.patch.object(group.fleet, 'fetch', side_effect=AssertionError),
@@ -797,13 +786,13 @@ def test_nothing_wakes_a_rollout_whose_answer_lies_in_a_queue():
     group = Group('a')
     assert group.waiting().may_block
     group = Group('a')
-    by_queue(group.fleet)
+    group.fleet.transport = 'ZAQAR_SIGNAL'
     assert not group.waiting().may_block
 
 
 def test_an_object_store_that_is_away_is_nothing_to_other_transports():
     group = Group('a', budget=10)
-    by_row(group.fleet)
+    group.fleet.transport = 'CFN_SIGNAL'
     change = group.waiting()
     # Others of the stack wait for objects.
     group.fleet.watcher._note = lambda outage: None  # noqa: SLF001
@@ -815,11 +804,10 @@ def test_an_object_store_that_is_away_is_nothing_to_other_transports():
 
 
 def test_what_is_refused_when_it_is_repeated_is_taken_back():
-    changed = ChangedKey('a', 'b')
-    group = changed.group
+    group, change = changed_key()
     group.fleet.refusals['a'] = 'its policy forbids it'
     with pytest.raises(deliveries.ActionFailed, match='its policy forbids it'):
-        group.drive(changed.change)
+        group.drive(change)
     assert group.states()['a'] == ('CREATE', 'FAILED')
     assert not group.fleet.told['server-a']
 

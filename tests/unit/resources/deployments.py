@@ -205,19 +205,16 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             cfg.CONF.set_override(name, value, 'heat_plugins')
             self.addCleanup(cfg.CONF.clear_override, name, 'heat_plugins')
 
-    def break_database(
-        self, owner, function, times, *, after=False, only=None
-    ):
+    def break_database(self, owner, function, times, *, after=False):
         """Let a function fail a few times, before or after its work.
 
-        :param only: which calls may fail, by their arguments.
         :returns: a list of as many as it will still fail.
         """
         real = getattr(owner, function)
         left = [None] * times
 
         def failing(*args, **kwargs):
-            if not left or (only is not None and not only(*args)):
+            if not left:
                 return real(*args, **kwargs)
             left.pop()
             if after:

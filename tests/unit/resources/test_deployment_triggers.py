@@ -210,15 +210,13 @@ class SignalTest(TriggerTestCase):
         ):
             stack = self.created(whole, name=self.getUniqueString())
             assert why in self.refused(stack, BACKUP)
-
-    def test_what_a_server_sends_is_never_a_trigger(self):
-        # Also if the config calls an output trigger.
+        # What a server sends is never a trigger, also if the config calls an
+        # output so.
         outputs = [{'name': 'trigger'}, {'name': 'runs'}]
         properties = {**CONFIG['properties'], 'outputs': outputs}
         config = {**CONFIG, 'properties': properties}
-        stack, task = self.waiting(
-            self.template(config, signal_transport='HEAT_SIGNAL')
-        )
+        whole = self.template(config, signal_transport='HEAT_SIGNAL')
+        stack, task = self.waiting(stack=self.heat.stack(whole, 'output'))
         self.signal(stack, {'trigger': 'BACKUP', 'runs': 'mine'})
         self.finish(task)
         assert stack['deployment'].FnGetAtt('trigger') == 'BACKUP'
@@ -305,47 +303,3 @@ class EndTest(TriggerTestCase):
         ((state, reason),) = self.ended()
         assert state == 'cancelled'
         assert 'was deleted' in reason
-
-
-class GroupTest(TriggerTestCase):
-    """A group's signal starts one run with a target for each member."""
-
-    def signal_group(self, details, name='of-the-group'):
-        stack = self.heat.stack(
-            deployments.template(
-                kind='OS::Heat::SoftwareDeploymentGroup',
-                server=None,
-                servers={},
-            ),
-            name=name,
-        )
-        nested = self.heat.load(self.members)
-        members = {n: nested[n] for n in ('deployment', 'other')}
-        stack._store_resources()
-        group = stack['deployment']
-        self.patch(group, 'nested', lambda: members)
-        group.signal(details)
-        self.go_on()
-        self.said = deployments.events(stack)[-1]
-
-    def test_a_trigger_starts_a_run_on_all_that_do_not_refuse(self):
-        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
-        self.members = self.created(deployments.template(resources=more))
-        self.signal_group({'deploy_status_code': 0})
-        assert 'accepts only signals that start an action' in self.said
-        assert self.given(self.members) == []
-        deployment = type(self.members['deployment'])
-        real = deployment.run_target
-
-        def run_target(member, wanted):
-            if member.name == 'other':
-                raise errors.Refused('busy')
-            return real(member, wanted)
-
-        with mock.patch.object(deployment, 'run_target', run_target):
-            self.signal_group(BACKUP, 'first')
-        assert 'on 1 server; left out: other: busy' in self.said
-        assert len(self.given(self.members)) == 1
-        self.signal_group(BACKUP, 'second')
-        assert 'of BACKUP has started on 2 servers' in self.said
-        assert len(self.stored_runs()) == 2

@@ -372,8 +372,7 @@ class HiddenTest(deployments.DeploymentTestCase):
             # gets.
             assert found['answer'] == given['secret'] == SECRET
             assert 'hunter2' not in json.dumps(config['options'])
-
-    def test_values_that_a_stack_hands_down_are_known_below_it(self):
+        # Values that a stack hands down are known below it.
         whole = {'heat_template_version': '2021-04-16'}
         above = self.heat.stack(
             {**whole, 'parameters': PARAMETERS},

@@ -11,6 +11,8 @@ from heat.common import identifier
 from heat.engine import api
 from heat.engine import resource
 
+from heat_plugins import errors
+from heat_plugins.deployments import fleets
 from heat_plugins.engine import callers
 from heat_plugins.engine import patches
 from heat_plugins.engine import run_room
@@ -75,9 +77,6 @@ class GroupTestCase(deployments.DeploymentTestCase):
             assert server.metadata_get()['deployments'] == []
             for config in self.heat.deployments_of(server.resource_id):
                 assert config['group'] == 'heat-plugins-withdrawn'
-
-    def reason(self, stack):
-        return self.heat.load(stack)['deployment'].status_reason
 
 
 class LifeTest(GroupTestCase):
@@ -151,7 +150,7 @@ class LifeTest(GroupTestCase):
         assert len(self.handed) == before
         self.assert_nothing_left()
 
-    def test_members_go_in_batches(self):
+        # Members go in batches.
         times = {}
 
         def answer(config):
@@ -188,11 +187,10 @@ class FailureTest(GroupTestCase):
 
         self.answer = answer
 
-    def test_the_reason_names_a_member_its_output_and_the_others(self):
+    def test_the_reason_names_members_and_some_may_fail(self):
         self.answers('b', 'c')
         stack = self.heat.stack(group('a', 'b', 'c'))
-        task = self.heat.begin(stack, 'CREATE')
-        reason = self.failed(task, stack)
+        reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
         assert '2 of 3 members failed. 2 members (b, c): ' in reason
         assert 'boom' in reason
         found = self.heat.load(stack)['deployment']
@@ -204,27 +202,38 @@ class FailureTest(GroupTestCase):
         # What has failed is not adopted.
         adopted = self.adopt(stack)['deployment']
         assert 'are not COMPLETE: b, c' in adopted.status_reason
-
-    def test_a_member_without_server_is_named(self):
-        whole = group('a')
-        servers = whole['resources']['deployment']['properties']['servers']
-        servers['nowhere'] = None
-        _, reason = self.fails(whole, {})
-        assert 'These members have no server: nowhere' in reason
-        assert self.given() == {}
-
-    def test_so_many_may_fail(self):
-        self.answers('b')
-        stack = self.created(group('a', 'b', max_failures='50%'))
+        stack = self.created(group('a', 'b', max_failures='50%'), name='half')
         found = self.heat.load(stack)['deployment']
         assert found.FnGetAtt('members')['b']['status'] == 'FAILED'
         assert any(
             '1 of 2 members failed' in one for one in deployments.events(stack)
         )
+        whole = group('a')
+        servers = whole['resources']['deployment']['properties']['servers']
+        servers['nowhere'] = None
+        before = len(self.handed)
+        _, reason = self.fails(whole, {}, 'lacking')
+        assert 'These members have no server: nowhere' in reason
+        # A server that no stack has is named at once and in the end.
+        for kind, more in (
+            (KIND, {'servers': {'a': 'of nobody'}, 'server': None}),
+            ('OS::Heat::SoftwareDeployment', {'server': 'of nobody'}),
+        ):
+            whole = deployments.template(kind=kind, timeout=30, **more)
+            stack, reason = self.fails(whole, None, self.getUniqueString())
+            assert (
+                ' (no stack has a server with this ID) has not signalled'
+                in reason
+            )
+            assert (
+                'no stack has a server with this ID: of nobody. It runs the '
+                'action only if its agent asks Heat by itself'
+            ) in deployments.events(stack)
+        assert self.given(before).keys() <= {'a', 'deployment'}
 
     def test_none_may_fail_in_vain(self):
         # As a group with a nested stack does not count them.
-        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        self.heat.auth.endpoints['cloudformation'] = deployments.CFN
         stack = self.created(group('a'), name='former')
         said = 'max_failures does not count'
         for more in (
@@ -250,27 +259,11 @@ class FailureTest(GroupTestCase):
         del self.heat.auth.endpoints['object-store']
         self.heat.context = heat_fixture.new_context()
         assert said in self.why_invalid(whole)
-
-    def test_a_server_that_no_stack_has_is_named_at_once_and_in_the_end(self):
-        self.answer = None
-        servers = {'a': 'of nobody'}
-        for kind, more in (
-            (KIND, {'servers': servers, 'server': None}),
-            ('OS::Heat::SoftwareDeployment', {'server': 'of nobody'}),
-        ):
-            stack = self.heat.stack(
-                deployments.template(kind=kind, timeout=30, **more),
-                name=self.getUniqueString(),
-            )
-            task = self.heat.begin(stack, 'CREATE')
-            assert (
-                ' (no stack has a server with this ID) has not signalled'
-                in self.failed(task, stack)
-            )
-            assert (
-                'no stack has a server with this ID: of nobody. It runs the '
-                'action only if its agent asks Heat by itself'
-            ) in deployments.events(stack)
+        # Zaqar comes before CFN_SIGNAL.
+        self.heat.auth.endpoints['cloudformation'] = deployments.CFN
+        self.enterContext(stack_domain.with_zaqar(self.heat))
+        self.heat.context = heat_fixture.new_context()
+        assert said in self.why_invalid(whole)
 
 
 class SignalTest(GroupTestCase, led.LedCase):
@@ -278,16 +271,15 @@ class SignalTest(GroupTestCase, led.LedCase):
         (['CREATE'], '#!/bin/sh'), (['BACKUP'], '#!/bin/sh')
     )
 
-    def signal(self, stack, details):
-        found = self.heat.load(stack)['deployment']
+    def signal(self, found, details):
         with mock.patch.object(callers, 'of', return_value=OWNER):
             found.signal(details)
 
     def test_a_trigger_starts_one_run_on_all(self):
-        stack = self.created(
-            group('a', 'b', resources={'config': self.COMPONENT})
-        )
-        self.signal(stack, {'trigger': 'BAKCUP'})
+        parts = {'config': self.COMPONENT}
+        stack = self.created(group('a', 'b', resources=parts))
+        found = self.heat.load(stack)['deployment']
+        self.signal(found, {'trigger': 'BAKCUP'})
         (event,) = (
             each
             for each in deployments.events(stack)
@@ -295,7 +287,7 @@ class SignalTest(GroupTestCase, led.LedCase):
         )
         assert 'did you mean "BACKUP"?' in event
         assert self.stored_runs() == []
-        self.signal(stack, {'trigger': 'BACKUP'})
+        self.signal(found, {'trigger': 'BACKUP'})
         (run,) = self.stored_runs()
         assert (
             f'Signal: run {run.id} of BACKUP has started on 2 servers'
@@ -314,6 +306,37 @@ class SignalTest(GroupTestCase, led.LedCase):
         } == {key: [(*shown, f'deployment.{key}')] for key in 'ab'}
         self.delete(stack)
         self.assert_nothing_left()
+        # A group with a nested stack asks its members, and goes without those
+        # that refuse.
+        parts['other'] = deployments.deployment(name='o')
+        below = self.created(deployments.template(resources=parts))
+        stack = self.heat.stack(group('a', members='nested'), 'above')
+        stack._store_resources()
+        above = stack['deployment']
+        members = {n: below[n] for n in ('deployment', 'other')}
+        self.patch(above, 'nested', lambda: members)
+        for details, refuses, said in (
+            ({'deploy_status_code': 0}, False, 'accepts only signals that'),
+            (
+                {'trigger': 'BACKUP'},
+                True,
+                'on 1 server; left out: other: busy',
+            ),
+            ({'trigger': 'BACKUP'}, False, 'has started on 2 servers'),
+        ):
+            deployment = type(members['other'])
+            real = deployment.run_target
+
+            def run_target(member, wanted, refuses=refuses, real=real):
+                if refuses and member.name == 'other':
+                    raise errors.Refused('busy')
+                return real(member, wanted)
+
+            with mock.patch.object(deployment, 'run_target', run_target):
+                self.signal(above, details)
+            self.go_on()
+            assert said in str(deployments.events(stack))
+        assert len(self.stored_runs()) == 3
 
 
 class ReferenceTest(GroupTestCase):
@@ -372,25 +395,6 @@ class ReferenceTest(GroupTestCase):
             assert outputs['answer'] == dict.fromkeys(keys, '42')
 
 
-class FormerNameTest(GroupTestCase):
-    def test_a_group_of_the_former_name_is_updated_to_the_name_of_now(self):
-        for kind in ('Software', 'Structured'):
-            whole = group('a', actions=deployments.ALL_ACTIONS)
-            config = {} if kind == 'Structured' else '#!/bin/sh'
-            whole['resources']['config']['type'] = f'OS::Heat::{kind}Config'
-            whole['resources']['config']['properties']['config'] = config
-            deployment = whole['resources']['deployment']
-            deployment['type'] = f'OS::Heat::{kind}Deployments'
-            stack = self.created(whole, name=self.getUniqueString())
-            before = self.heat.load(stack)['deployment'].resource_id
-            deployment['type'] = f'OS::Heat::{kind}DeploymentGroup'
-            self.update(stack, whole)
-            assert self.given() == {'a': ['CREATE']}
-            assert self.heat.load(stack)['deployment'].resource_id == before
-            self.delete(stack)
-            self.handed.clear()
-
-
 class KindTest(GroupTestCase):
     def test_one_with_a_nested_stack_is_as_heat_has_it(self):
         stack = self.heat.stack(group('a', members='nested'))
@@ -429,6 +433,22 @@ class KindTest(GroupTestCase):
         )
 
     def test_an_existing_group_keeps_its_kind(self):
+        # As one of the former name does when it gets the name of now.
+        for kind in ('Software', 'Structured'):
+            whole = group('a', actions=deployments.ALL_ACTIONS)
+            config = {} if kind == 'Structured' else '#!/bin/sh'
+            whole['resources']['config']['type'] = f'OS::Heat::{kind}Config'
+            whole['resources']['config']['properties']['config'] = config
+            named = whole['resources']['deployment']
+            named['type'] = f'OS::Heat::{kind}Deployments'
+            stack = self.created(whole, name=kind)
+            before = self.heat.load(stack)['deployment'].resource_id
+            named['type'] = f'OS::Heat::{kind}DeploymentGroup'
+            self.update(stack, whole)
+            assert self.given() == {'a': ['CREATE']}
+            assert self.heat.load(stack)['deployment'].resource_id == before
+            self.delete(stack)
+            self.handed.clear()
         # One resource is the default, and what any of these may be.
         for transport in ('NO_SIGNAL', 'AUTO'):
             other = group('a', members=None, signal_transport=transport)
@@ -447,7 +467,7 @@ class KindTest(GroupTestCase):
         assert found.resource_id == before
 
     def test_a_preview_of_an_update_says_what_the_update_does(self):
-        stack = self.created(group('a'))
+        stack = self.created(group('a'), name='previewed')
         for change in (
             {'timeout': 60},
             {'signal_transport': 'NO_SIGNAL'},
@@ -463,21 +483,13 @@ class KindTest(GroupTestCase):
             shown = self.heat.preview(stack, group('a', **change))
             assert 'deployment' in shown['replaced'], change
         # As where an environment maps the type of the members to another.
-        self.replace(
+        with mock.patch(
             'heat.engine.environment.Environment.get_class',
-            lambda *args, **more: resource.Resource,
-        )
-        shown = self.heat.preview(stack, group('a'))
+            return_value=resource.Resource,
+        ):
+            shown = self.heat.preview(stack, group('a'))
         assert 'deployment' in shown['replaced']
-
-    def test_members_of_a_mapped_type_are_given_heats_properties_alone(self):
-        stack = self.heat.stack(group('a', timeout=60))
-        given = stack['deployment'].get_resource_def()
-        assert given['timeout'] == 60
-        for name in ('trigger_url', 'trigger_by_servers', 'delivery_timeout'):
-            assert name not in given
-
-    def test_a_preview_shows_one_resource(self):
+        # A preview of the group shows one resource.
         single, nested = (
             self.heat.stack(group('a', 'b', members=kind), name=kind)[
                 'deployment'
@@ -491,8 +503,7 @@ class KindTest(GroupTestCase):
             'before_all_members',
             'after_all_members',
         }
-
-    def test_what_takes_a_nested_stack(self):
+        # What takes a nested stack.
         self.configure(group_members='nested')
         for number, properties in enumerate(
             (
@@ -534,8 +545,8 @@ class AdoptTest(GroupTestCase):
         assert self.containers() == []
         self.delete(adopted)
         assert self.deployment_rows() == []
-
-    def test_members_that_wait_are_not(self):
+        # Members that wait are not.
+        self.handed.clear()
         stack, task = self.waiting(group('a'))
         self.addCleanup(task.cancel)
         # An engine that has died leaves that to a rescue.
@@ -598,9 +609,8 @@ class HealthTest(GroupTestCase):
             f'These members have no deployment: {key}'
             in self.check(stack).status_reason
         )
-
-    def test_a_check_hides_no_half_of_an_update_from_its_revert(self):
-        stack = self.created(group('a', 'b', 'c'))
+        # A check hides no half of an update from its revert.
+        stack = self.created(group('a', 'b', 'c'), name='reverted')
         self.answer = lambda config: {
             'deploy_status_code': int(
                 deployments.inputs(config)['deploy_resource_name'] != 'a'
@@ -609,7 +619,6 @@ class HealthTest(GroupTestCase):
         changed = group('a', 'b', 'c', input_values={'who': 'moon'})
         again = self.heat.load(stack)
         self.failed(self.heat.begin(again, 'UPDATE', changed), again)
-        again.persist_state_and_release_lock(uuid.uuid4().hex)
         self.answer = {}
         before = len(self.handed)
         assert self.check(stack, 'c').action == 'CHECK'
@@ -622,7 +631,7 @@ class CfnTest(GroupTestCase):
 
     def setUp(self):
         super().setUp()
-        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        self.heat.auth.endpoints['cloudformation'] = deployments.CFN
         del self.heat.auth.endpoints['object-store']
         self.swift.denied.add(deployments.PROJECT)
         self.domain = self.enterContext(stack_domain.Domain().installed())
@@ -710,29 +719,8 @@ class CfnTest(GroupTestCase):
             'b': None,
             'c': None,
         }
-
-    def test_it_runs_all_actions_and_leaves_no_user(self):
-        self.answer = lambda config: {
-            'answer': deployments.inputs(config)['deploy_action']
-        }
-        whole = group(
-            'a',
-            'b',
-            signal_transport='AUTO',
-            actions=deployments.ALL_ACTIONS,
-        )
-        stack = self.created(whole)
-        user_id = self.heat.load(stack)['deployment']._get_user_id()
-        assert user_id in self.domain.passwords
-        self.act(stack, 'SUSPEND')
-        self.act(stack, 'RESUME')
+        # A late answer ends no other action.
         self.delete(stack)
-        actions = ['CREATE', 'SUSPEND', 'RESUME', 'DELETE']
-        assert self.given() == {'a': actions, 'b': actions}
-        assert self.domain.passwords == {}
-        assert self.deployment_rows() == []
-
-    def test_a_late_answer_ends_no_other_action(self):
         stack, task = self.waiting_group('a')
         before = self.of('a')
         self.send(before)
@@ -756,15 +744,28 @@ class CfnTest(GroupTestCase):
         assert self.send(self.of('a'), {}) is None
         assert self.statuses() == {'a': ('UPDATE', 'COMPLETE')}
 
-    def rows(self):
-        return [
-            state.row
-            for state in deployment_rows.states(
-                self.heat.context, self.group_id
-            )
-        ]
-
-    def test_a_replaced_group_gets_the_answers_of_its_members(self):
+    def test_it_runs_all_actions_and_leaves_no_user(self):
+        self.answer = lambda config: {
+            'answer': deployments.inputs(config)['deploy_action']
+        }
+        whole = group(
+            'a',
+            'b',
+            signal_transport='AUTO',
+            actions=deployments.ALL_ACTIONS,
+        )
+        stack = self.created(whole)
+        user_id = self.heat.load(stack)['deployment']._get_user_id()
+        assert user_id in self.domain.passwords
+        self.act(stack, 'SUSPEND')
+        self.act(stack, 'RESUME')
+        self.delete(stack)
+        actions = ['CREATE', 'SUSPEND', 'RESUME', 'DELETE']
+        assert self.given() == {'a': actions, 'b': actions}
+        assert self.domain.passwords == {}
+        assert self.deployment_rows() == []
+        # One that is replaced gets the answers of its members.
+        self.handed.clear()
         self.answer = {}
         inputs = [{'name': 'a', 'default': '1', 'replace_on_change': True}]
         whole = group(
@@ -780,20 +781,26 @@ class CfnTest(GroupTestCase):
         self.update(stack, whole)
         assert self.heat.load(stack)['deployment'].resource_id != former
         assert self.given() == {'a': ['CREATE', 'CREATE', 'DELETE']}
-
-    def test_auto_leaves_a_cloud_with_zaqar_as_it_was(self):
+        # AUTO leaves a cloud with Zaqar as it was.
         self.enterContext(stack_domain.with_zaqar(self.heat))
-        stack = self.heat.stack(group('a', signal_transport='AUTO'))
+        self.heat.context = heat_fixture.new_context()
+        stack = self.heat.stack(group('a', signal_transport='AUTO'), 'zaqar')
         reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
         assert 'create_stack' in reason
-        whole = group('a', signal_transport='AUTO', max_failures='1')
-        assert 'max_failures does not count' in self.why_invalid(whole)
+
+    def rows(self):
+        return [
+            state.row
+            for state in deployment_rows.states(
+                self.heat.context, self.group_id
+            )
+        ]
 
 
 class NestingTest(GroupTestCase):
     """The members of a nested stack that takes the place of a group's rows."""
 
-    def nested(self, stack, *, is_announced=True):
+    def nested(self, stack, name='nested', *, is_announced=True):
         """Create what a group would create as its nested stack."""
         found = self.heat.load(stack)
         parent = found['deployment']
@@ -803,7 +810,7 @@ class NestingTest(GroupTestCase):
         with parent.frozen_properties():
             template = parent.child_template()
         nested = parent._parse_nested_stack(
-            'nested',
+            name,
             template,
             {'parameter_defaults': {key: parent.resource_id}},
         )
@@ -827,16 +834,98 @@ class NestingTest(GroupTestCase):
         # An engine that dies meanwhile has nobody run CREATE again.
         found['a'].state_set('CREATE', 'FAILED', 'its engine has died')
         assert not found['a'].needs_replace_failed()
+        # A row goes to one resource alone, and a hint alone gives nobody any.
+        for is_announced in (True, False):
+            before = len(self.handed)
+            stack = self.created(group('a'), name=f'other-{is_announced}')
+            number = stack['deployment'].resource_id
+            (member,) = fleets.wanted(
+                number, {'a': stack['server_a'].resource_id}
+            )
+            if is_announced:
+                self.heat.change(
+                    stack['server_a'].id, physical_resource_id=member
+                )
+            name = f'nested-{is_announced}'
+            self.nested(stack, name, is_announced=is_announced)
+            assert self.given(before) == {'a': ['CREATE', 'CREATE']}
 
-    def test_a_row_goes_to_one_resource_alone(self):
-        stack = self.created(group('a'))
-        row = self.deployment_rows()[0]
-        self.heat.change(stack['server_a'].id, physical_resource_id=row.id)
-        self.nested(stack)
-        assert len(self.deployment_rows()) == 2
 
-    def test_a_hint_alone_gives_nobody_the_rows_of_a_group(self):
-        stack = self.created(group('a'))
-        self.nested(stack, is_announced=False)
-        assert self.given() == {'a': ['CREATE', 'CREATE']}
-        assert len(self.deployment_rows()) == 2
+class MembersTest(GroupTestCase):
+    """The template of the members of a nested stack."""
+
+    def of(self, *keys, kind=KIND, policy=None, **properties):
+        """Return a group with these members; each server has an ID."""
+        whole = deployments.template(
+            kind=kind,
+            server=None,
+            servers={key: f'id of {key}' for key in keys},
+            **properties,
+        )
+        whole['resources']['deployment']['update_policy'] = policy or {}
+        return self.heat.stack(whole, name=self.getUniqueString())[
+            'deployment'
+        ]
+
+    def nested(self, *keys, **options):
+        """Return what the stack of the members would be."""
+        found = self.of(*keys, **options)
+        return found._parse_nested_stack(
+            'members', found.child_template(), found.child_params()
+        )
+
+    def test_they_have_what_is_set_and_begin_at_once(self):
+        for kind, member in (
+            ('SoftwareDeploymentGroup', 'SoftwareDeployment'),
+            ('SoftwareDeployments', 'SoftwareDeployment'),
+            ('StructuredDeploymentGroup', 'StructuredDeployment'),
+            ('StructuredDeployments', 'StructuredDeployment'),
+        ):
+            # A member of a type that an environment maps may know no others.
+            for given in (
+                {},
+                {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'},
+            ):
+                found = self.of('one', kind=f'OS::Heat::{kind}', **given)
+                template = found.child_template()
+                each = template.resource_definitions(found.stack)['one']
+                assert each.resource_type == f'OS::Heat::{member}'
+                properties = dict(each._properties)
+                expected = {**given, 'server': 'id of one'}
+                assert expected.items() <= properties.items()
+                assert not {
+                    *(deployment_schema.OURS | deployment_schema.OF_GROUP)
+                    - given.keys()
+                } & set(properties)
+        nested = self.nested('a', 'b', 'c')
+        graph = nested.dependencies.graph()
+        needed = {one for needs in graph.values() for one in needs}
+        assert {one.name for one in graph if not list(graph[one])} == {
+            'before_all_members'
+        }
+        assert {one.name for one in graph if one not in needed} == {
+            'after_all_members'
+        }
+        assert len(nested) == 5
+        # Batches are of members alone.
+        for each in ('rolling_update', 'batch_create'):
+            policy = {each: {'max_batch_size': 1}}
+            assert set(self.nested('a', 'b', policy=policy)) == {'a', 'b'}
+        # Servers may have any name, and there may be none.
+        for keys in (('a', 'after_all_members'), ()):
+            assert set(self.nested(*keys)) == {*keys}
+        # So are the outputs of one.
+        found = self.of('new', 'newer', 'c', 'd')
+        self.patch(found, 'referenced_attrs', lambda: ['deploy_stdouts'])
+        definition = found.get_resource_def()
+        self.replace(
+            'heat.common.grouputils.get_member_definitions',
+            lambda group: [
+                (key, group.build_resource_definition(key, definition))
+                for key in ('c', 'd')
+            ],
+        )
+        template = found._assemble_for_rolling_update(3, 1).t
+        assert set(template['resources']) == {'new', 'c', 'd'}
+        (shown,) = template['outputs'].values()
+        assert set(shown['value']) <= {'new', 'c', 'd'}

@@ -1,22 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat's own deployments: theirs work with ours, and back; what is better.
-
-Each of the `Scenarios` passes with our classes and fails with Heat's,
-strictly: once Heat does better, its case here fails and can go.
-"""
-
-import datetime
-import json
+"""Templates of Heat's own classes work with ours, and stacks go back."""
 
 from heat.engine import resource
-from heat.engine.clients.os import swift as heats_swift
 from heat.engine.resources.openstack.heat import software_deployment as base
 from heat.engine.resources.openstack.heat import structured_config
-from oslo_utils import timeutils
 import pytest
-from swiftclient import exceptions as swift_exceptions
 
-from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 
 HEATS = [
@@ -122,129 +111,3 @@ class WithdrawnTest(deployments.DeploymentTestCase):
         # It deletes all of it.
         own._delete_resource()
         assert self.deployment_rows() == []
-
-
-class SwiftClient:
-    """What Heat's classes call of a swiftclient connection, in memory.
-
-    :ivar clock: what stamps objects; Swift's own, to the second.
-    """
-
-    url = f'http://swift.example.com:8080/v1/AUTH_{deployments.PROJECT}'
-
-    def __init__(self):
-        self.containers = {}
-        self.clock = timeutils.utcnow
-
-    def _check(self, container=None, name=None):
-        there = self.containers.get(container)
-        if there is None or (name is not None and name not in there):
-            raise swift_exceptions.ClientException('no', http_status=404)
-
-    def head_account(self):
-        return {'x-account-meta-temp-url-key': 'key'}
-
-    def put_container(self, container):
-        self.containers.setdefault(container, {})
-
-    def put_object(self, container, name, body):
-        modified = self.clock().replace(microsecond=0)
-        self.containers[container][name] = (
-            body if isinstance(body, bytes) else body.encode(),
-            modified.strftime('%a, %d %b %Y %H:%M:%S GMT'),
-        )
-
-    def head_object(self, container, name):
-        self._check(container, name)
-        return {'last-modified': self.containers[container][name][1]}
-
-    def get_object(self, container, name):
-        self._check(container, name)
-        body, modified = self.containers[container][name]
-        return {'last-modified': modified}, body
-
-    def get_container(self, container):
-        self._check(container)
-        names = sorted(self.containers[container])
-        return {}, [{'name': name} for name in names]
-
-    def head_container(self, container):
-        self._check(container)
-        count = len(self.containers[container])
-        return {'x-container-object-count': str(count)}
-
-    def delete_object(self, container, name):
-        self._check(container, name)
-        del self.containers[container][name]
-
-    def delete_container(self, container):
-        self._check(container)
-        del self.containers[container]
-
-
-class Scenarios:
-    """What holds of a deployment, whoever its class is from."""
-
-    def test_an_update_waits_for_its_own_signal(self):
-        stack = self.created()
-        self.answer = None
-        task = self.heat.begin(stack, 'UPDATE', deployments.template(name='x'))
-        self.step(task, 9)
-        # A server may well send its former result once more.
-        self.send(self.handed[0], {'answer': 'old'})
-        assert not self.step(task, 60)
-        self.send(self.handed[1], {'answer': 'new'})
-        self.finish(task)
-        assert stack['deployment'].FnGetAtt('answer') == 'new'
-
-    def test_no_signal_is_lost_to_a_clock_that_lags(self):
-        stack = self.created()
-        self.lag(seconds=30)
-        self.update(stack, deployments.template(name='x'))
-
-
-class DoneBetterTest(Scenarios, deployments.DeploymentTestCase):
-    def lag(self, seconds):
-        """Ours looks at no clock but its own."""
-
-
-@heat_fixture.fails_with_heats(Scenarios)
-class HeatsOwnTest(Scenarios, deployments.DeploymentTestCase):
-    TYPES = {}
-
-    def setUp(self):
-        super().setUp()
-        self.client = SwiftClient()
-        self.patch(self.heat, 'PATIENCE', 100)
-        # Ahead of the engine's, so that it gets to see signals at all.
-        self.lag(seconds=-5)
-        self.heat.auth.endpoints['object-store'] = self.client.url
-        self.patch(
-            heats_swift.SwiftClientPlugin,
-            '_create',
-            lambda plugin, version=None: self.client,
-        )
-
-    def lag(self, seconds):
-        self.client.clock = lambda: (
-            timeutils.utcnow() - datetime.timedelta(seconds=seconds)
-        )
-
-    def send(self, config, answer=None):
-        given = deployments.inputs(config)
-        if 'deploy_signal_id' not in given:
-            return None
-        if not isinstance(answer, bytes):
-            answer = json.dumps(answer or {}).encode()
-        *_, container, name = (
-            given['deploy_signal_id'].split('?')[0].split('/')
-        )
-        self.client.put_object(container, name, answer)
-        return 201
-
-    def test_what_plays_swift_here_is_good_enough(self):
-        self.answer = {'answer': '42'}
-        stack = self.created()
-        assert stack['deployment'].FnGetAtt('answer') == '42'
-        self.delete(stack)
-        assert self.client.containers == {}

@@ -16,6 +16,7 @@ import yaml
 from heat_plugins.engine import hubs
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
+from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 
 PAGE = (
@@ -63,6 +64,8 @@ class LifeTest(deployments.DeploymentTestCase):
         self.act(stack, 'RESUME')
         self.answer = None
         task = self.heat.start(stack['deployment'].delete)
+        # A server may well send a former result once more.
+        self.send(self.handed[0])
         assert not self.step(task, 100)
         self.send(self.handed[-1])
         self.finish(task)
@@ -101,8 +104,9 @@ class LifeTest(deployments.DeploymentTestCase):
         assert self.actions() == ['DELETE']
         self.assert_nothing_left()
 
-    def test_without_a_signal_it_is_complete_when_delivered(self):
+        # Without a signal it is complete when it is delivered.
         self.answer = None
+        self.swift.seen.clear()
         whole = deployments.template(signal_transport='NO_SIGNAL')
         self.configure(swift_error_budget=20)
         # The row is complete as it is written, before the server knows.
@@ -297,6 +301,20 @@ class ShownTest(deployments.DeploymentTestCase):
         )
         assert resource.FnGetAtt('deploy_stdout') is None
         assert resource.FnGetAtt('answer') is None
+        # Without one the server gets an empty config.
+        whole = deployments.template()
+        del whole['resources']['deployment']['properties']['config']
+        stack = self.created(whole, name='bare')
+        config = self.handed[-1]
+        assert config['name'].startswith('bare-deployment-')
+        assert (config['config'], config['group']) == ('', 'Heat::Ungrouped')
+        assert config['options'] == {}
+        assert stack['deployment'].FnGetAtt('deploy_stdout') is None
+        self.assertRaises(
+            exception.InvalidTemplateAttribute,
+            stack['deployment'].FnGetAtt,
+            'answer',
+        )
 
     def test_the_api_shows_it_without_a_request_to_the_api(self):
         self.answer = {'answer': 'hello', 'deploy_stdout': 'said'}
@@ -324,10 +342,12 @@ class ShownTest(deployments.DeploymentTestCase):
         )
         assert deployment.get_live_state(deployment.properties) == {}
         # Yet one that the template has by its ID must be there.
-        self.patch(type(deployment), 'external_id', deployment.resource_id)
-        self.assertRaises(
-            exception.StackValidationFailed, deployment.validate_external
-        )
+        with mock.patch.object(
+            type(deployment), 'external_id', deployment.resource_id
+        ):
+            self.assertRaises(
+                exception.StackValidationFailed, deployment.validate_external
+            )
         config.resource_id = str(uuid.uuid4())
         assert 'id' not in self.shown(config)
         self.assertRaises(
@@ -339,13 +359,14 @@ class ShownTest(deployments.DeploymentTestCase):
         stack.context.roles.append(cfg.CONF.heat_stack_user_role)
         assert 'server_id' not in self.shown(deployment)
         assert config._show_resource() is None
-
-    def test_outputs_of_the_action_before_are_not_kept(self):
+        # Outputs of the action before are not kept.
         self.answer = lambda config: {
             'deploy_stdout': deployments.inputs(config)['deploy_action']
         }
+        self.heat.context = heat_fixture.new_context()
         stack = self.created(
-            deployments.template(actions=deployments.ALL_ACTIONS)
+            deployments.template(actions=deployments.ALL_ACTIONS),
+            name='stored',
         )
 
         def said(stack):
