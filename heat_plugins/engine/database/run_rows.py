@@ -477,11 +477,10 @@ class RunRows:
                         return _repeated(session, after.id, step_id)
                     revisions = _write_targets(session, before, after, given)
                     if given:
-                        made = [
-                            (each, before.project_id)
-                            for each in given.values()
-                        ]
-                        rows.write_deliveries(session, made)
+                        rows.write_deliveries(
+                            session,
+                            [(e, before.project_id) for e in given.values()],
+                        )
                     rows.remove(session, before.project_id, taken)
                 return dataclasses.replace(
                     before,
@@ -755,15 +754,17 @@ def _find(session: Any, run_id: str) -> run_store.StoredRun | None:
 
 
 def _with_targets(
-    row: Any, order: run_records.RunOrder, targets: abc.Iterable[Any]
+    row: Any, order: run_records.RunOrder, targets: abc.Sequence[Any]
 ) -> run_records.RunRecord:
     """Return a run with targets, from their rows."""
-    targets = list(targets)
-    members = [
-        stored.read(run_records.RunTarget, each.member) for each in targets
-    ]
     return run_records.RunRecord(
-        order=dataclasses.replace(order, members=members),
+        order=dataclasses.replace(
+            order,
+            members=[
+                stored.read(run_records.RunTarget, each.member)
+                for each in targets
+            ],
+        ),
         control=stored.read(run_records.Control, row.control),
         attempts=tuple(
             stored.read(run_records.Attempt, each.record) for each in targets

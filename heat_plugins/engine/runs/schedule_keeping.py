@@ -595,12 +595,10 @@ def _record_failure(
         },
     )
     changed: dict[str, object] = {'reason': reason}
-    may_pass = isinstance(exc, errors.Error) and exc.may_pass
-    if step is _Step.CHECK and may_pass:
+    if step is _Step.CHECK and isinstance(exc, errors.Error) and exc.may_pass:
         # It is retried soon.
-        last = kept.record.checked - schedule_deciding.between_checks(
-            kept.record
-        )
+        interval = schedule_deciding.between_checks(kept.record)
+        last = kept.record.checked - interval
         changed = {'checked': max(0, last + _CHECK_RETRY)}
     with contextlib.suppress(Exception):
         _change(row, kept, lambda kept: kept.with_record(**changed))

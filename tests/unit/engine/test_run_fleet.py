@@ -186,6 +186,20 @@ class RunTest(LeadingCase):
         assert 'newer' not in repr(first)
         assert 'newer' in repr(second)
 
+    def test_a_deployment_that_goes_waits_for_its_own_targets_alone(self):
+        config = template('a')['resources']['config']
+        whole = deployments.template(resources={'config': config})
+        more = {'config': config, 'more': deployments.deployment()}
+        stack = self.created(deployments.template(resources=more))
+        self.answer = None
+        run = self.runs.start('BACKUP', stacks=[stack.name])
+        self.go_on(3)
+        assert self.states(run.id) == ['waiting'] * 2
+        began = self.now
+        self.update(stack, whole)
+        assert self.now - began < 30
+        assert sorted(self.states(run.id)) == ['cancelled', 'waiting']
+
     def test_a_run_asks_the_store_for_little(self):
         stack = self.created(template('a', 'b'))
         self.answer = {}
@@ -445,15 +459,7 @@ class RefusalsTest(groups.GroupTestCase):
         )
 
     def refusals(self, *members, config=None):
-        order = run_records.RunOrder(
-            id='20270115T080000Z-00c0ffee',
-            action='BACKUP',
-            limits=run_records.RunLimits(),
-            members=members,
-            created_at=0,
-            created_by='ann',
-            config=config,
-        )
+        order = store_contract.order(members=members, config=config)
         return run_fleet.refusals(
             self.heat.context, order, range(len(members))
         )
