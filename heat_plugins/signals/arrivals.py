@@ -62,7 +62,6 @@ class Poller:
                 entry.name for entry in itertools.islice(listed, limit + 1)
             }
             if len(names) <= limit:
-                self._arrived.clear()
                 return names
             LOG.warning(
                 'Container %(container)s holds more than %(limit)d objects '

@@ -70,6 +70,13 @@ class DeleteTest(testtools.TestCase):
         cleaning.drop(self.store, BOX)
         assert self.cluster.container(BOX) is None
 
+    def test_all_below_a_prefix_goes_however_much_it_is(self):
+        self.patch(cleaning, 'DROPPED', 2)
+        self.use()
+        self.store.put_object(BOX, 'other', b'')
+        cleaning.delete_below(self.store, BOX, 'signals/')
+        assert tuple(cleaning.everything(self.store, BOX)) == ('other',)
+
 
 class BinTest(testtools.TestCase):
     def setUp(self):

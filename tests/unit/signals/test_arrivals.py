@@ -46,6 +46,9 @@ class PollerTest(Case):
         wanted = self.signals(3)
         self.fill(wanted[1])
         assert self.poll(wanted) == ({wanted[1]}, 1)
+        # As many as there may be, in pages of a thousand.
+        self.junk(2002)
+        assert self.poll(wanted) == ({wanted[1]}, 3)
 
     def test_an_overfull_one_is_asked_for_what_is_awaited(self):
         self.junk(5000)
