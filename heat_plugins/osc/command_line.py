@@ -36,7 +36,7 @@ def number(
     name: str, metavar: str, text: str, *short: str, **more: Any
 ) -> Argument:
     """Return one with a whole number above 0 for its value."""
-    return value(name, metavar, text, *short, type=positive, **more)
+    return value(name, metavar, text, *short, type=whole, **more)
 
 
 class Once(argparse.Action):
@@ -161,10 +161,10 @@ def file_of(*suffixes: str) -> abc.Callable[[str], pathlib.Path]:
     return read
 
 
-def positive(text: str) -> int:
+def whole(text: str, least: int = 1) -> int:
     """Return a whole number that an option was given."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError('must be a number, at least 1')
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f'must be a number, at least {least}')
     return int(text)
 
 

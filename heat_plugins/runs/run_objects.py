@@ -199,13 +199,9 @@ class RunObjects:
             content = self._store.get_object(
                 self.container, self._outputs, _OUTPUTS
             )
-            return body.parse(content)
         except errors.NoObject:
             return known
-        except errors.BadContent as exc:
-            raise errors.Error(
-                f'Cannot read the outputs in {self._outputs}: {exc}'
-            ) from exc
+        return body.parse(content)
 
 
 def folders(run_id: str) -> list[str]:

@@ -177,8 +177,6 @@ class Output:
             key = run.id, target.number, target.attempt
             if key not in self._tails:
                 self._tails[key] = self._tail(run, target)
-        for target in begun:
-            key = run.id, target.number, target.attempt
             shown = self._tails[key]
             if shown and (run.ended or target.state in run_columns.ENDED):
                 tail, sink = shown

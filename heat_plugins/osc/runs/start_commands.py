@@ -76,12 +76,7 @@ def _share(text: str) -> str:
         raise argparse.ArgumentTypeError(str(exc)) from exc
 
 
-def _count(text: str) -> int:
-    """Read a number on the command line."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError('must be a number, 0 or more')
-    return int(text)
-
+_count = functools.partial(command_line.whole, least=0)
 
 # A script of the user's own.
 _SCRIPT = (

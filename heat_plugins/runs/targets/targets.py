@@ -91,14 +91,9 @@ class TemplateSources:
             be told; what is not a number is None.
         """
         value = self._value(resource, name)
-        for each in (value, None if value is None else otherwise):
-            try:
-                seconds = int(str(each))
-            except ValueError:
-                continue
-            if seconds > 0:
-                return seconds
-        return None
+        texts = map(str, (value, None if value is None else otherwise))
+        limits = (int(text) for text in texts if text.isdecimal())
+        return next(filter(None, limits), None)
 
     def _value(self, resource: heat_values.Resource, name: str) -> Any:
         """Return a property's value in the template, or a function's map."""

@@ -79,6 +79,7 @@ class FakeHeat:
 
     def attribute(self, resource, name):
         return {
+            'web': {},
             's3': {
                 'deployment': 'id-of-s3',
                 'server': 'server',

@@ -24,7 +24,7 @@ def test_the_help_has_an_example_that_can_be_typed_and_is_ascii(name):
 @pytest.mark.parametrize(
     ('given', 'said'),
     [
-        ('--canary two', 'must be a number, 0 or more'),
+        ('--canary two', 'must be a number, at least 0'),
         ('--max-errors few', 'such as 10, or a percentage'),
         ('--server-metadata role', 'expected <name>=<value>'),
         ('--timeout 0', 'must be a number, at least 1'),

@@ -56,6 +56,7 @@ ENDS = {
     'g': {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW},
     'w': {'state': _State.WAITING},
     'n': {'state': None, 'number': 0},
+    'q': {'state': None, 'number': 0, 'wait_until': NOW + 7},
     'r': {'reported_at': NOW + 3},
 }
 
@@ -64,10 +65,10 @@ def play(run, story):
     """Return the run after a story, and the last reason that it checks.
 
     :param story: words. ``>01`` decides, and starts these; ``-01`` decides,
-        and withdraws these; ``~0`` says which expire; ``@9`` is a time;
-        ``!FAILED`` is the phase; a letter or a sign is what becomes of
-        targets, see `ENDS`; others are requests, of one target if they end
-        with its number.
+        and withdraws these; ``~0`` says which expire; ``^9`` when to decide
+        again; ``@9`` is a time; ``!FAILED`` is the phase; a letter or a sign
+        is what becomes of targets, see `ENDS`; others are requests, of one
+        target if they end with its number.
     """
     at, reason = NOW, ''
     for word in story.split():
@@ -78,6 +79,8 @@ def play(run, story):
             wanted = (numbers, ()) if sign == '>' else ((), numbers)
             assert (step.start, step.withdraw) == wanted, word
             run = step.run
+        elif sign == '^':
+            assert deciding.next_time(run) == NOW + int(rest), word
         elif sign == '~':
             assert step.expire == numbers, word
         elif sign == '@':
@@ -111,7 +114,7 @@ CASES = """
   A canary has failed; 1 of 6 failed; 4 not started
 6 canary=1 approve_after_canary=yes: >0 =0 > !APPROVAL resume >12345 !RUNNING
 # A pause is between two batches.
-6 max_concurrent=2 pause=30: >01 @5 =0 > @10 =1 @39 > @40 >23
+6 max_concurrent=2 pause=30: >01 @5 =0 > @10 =1 ^40 @39 > @40 >23
 # What runs goes on while a user holds the run.
 6 max_concurrent=2: >01 pause =0 > !PAUSED
   Paused by bob. To continue: openstack software deployment run resume {id}
@@ -124,7 +127,7 @@ CASES = """
 3 max_concurrent=2: >01 cancel-run1 -1 c1 >2 cancel-run1 =02 > !CANCELLED
   1 cancelled
 # The deadline is for the whole, and comes after other stops.
-6 max_concurrent=1 deadline=60: >0 @59 - @60 -0 c0 @61 > !TIMED_OUT
+6 max_concurrent=1 deadline=60: >0 ^60 @59 - @60 -0 c0 @61 > !TIMED_OUT
 3 max_concurrent=2 deadline=120 cut_off=60: >01 @60 - {late} -01 c01 {ended}
   No run starts after the cut-off of 60 s; {end}; 1 not started
 3 max_concurrent=2 deadline=120: >01 x1 @60 - {late} -0 c0 {ended}
@@ -135,7 +138,7 @@ CASES = """
 2 max_concurrent=1 deadline=60: >0 @30 x0 > !FAILED
 2 max_concurrent=2 deadline=60: >01 x0 > x1 @61 > !FAILED
 # After the cut-off nothing starts; what runs continues, and a retry has time.
-3 max_concurrent=1 cut_off=60: >0 =0 @59 >1 @60 - !STOPPING =1 > !TIMED_OUT
+3 max_concurrent=1 cut_off=60: >0 ^60 =0 @59 >1 @60 - !STOPPING =1 > !TIMED_OUT
   No run starts after the cut-off of 60 s; 1 not started
 3 max_concurrent=1 cut_off=60: >0 =0 >1 @60 - =1 @90 > !TIMED_OUT retry >2
 1 cut_off=60: >0 w0 @70 > !RUNNING =0 > !COMPLETE
@@ -148,8 +151,10 @@ CASES = """
 2 max_concurrent=1 cut_off=60: >0 @60 - =0 g1 @90 > !COMPLETE
   It succeeded
 # Each target has its time to start, and its time.
-1 timeout=60 delivery_timeout=20: >0 @19 ~ @20 ~0
-1 timeout=60 delivery_timeout=20: >0 r0 @20 ~ @59 ~ @60 ~0
+1 timeout=60 delivery_timeout=20: >0 ^20 @19 ~ @20 ~0
+1 timeout=60 delivery_timeout=20: >0 r0 ^60 @20 ~ @59 ~ @60 ~0
+# Another run on its server is waited for.
+2: >01 q1 ^7
 # A retry runs what did not succeed; what is gone does not count.
 3 max_concurrent=2: >01 =0 x1 > !FAILED retry >12 =12 > !COMPLETE
   All 3 succeeded

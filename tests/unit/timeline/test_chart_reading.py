@@ -117,8 +117,8 @@ class ChartReaderTest(testtools.TestCase):
     def test_runs_of_one_action_have_a_row_if_they_have_started(self):
         self.runs = [
             run(target(), target('web'), target('new', 'pending', None)),
-            run(target(), target('web')),
-            run(target('old', 'skipped'), target()),
+            run(target(), target('web'), target('old', 'skipped')),
+            run(target()),
         ]
         assert self.rows(runs=2) == [
             ('deployment', 'db', 1),

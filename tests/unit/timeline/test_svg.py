@@ -39,6 +39,9 @@ class SvgTest(testtools.TestCase):
             size['x'] + size['width'] / 2, float(two.get('x')), delta=0.2
         )
 
+    def test_a_chart_without_bars_says_so(self):
+        assert 'No events are known.' in svg.draw(base.stack())
+
     def test_names_and_reasons_are_text_only(self):
         bad = base.bar(ODD, 0, 1, 'failed', reason=ODD)
         found = base.stack(
