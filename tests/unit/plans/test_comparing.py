@@ -41,6 +41,11 @@ class ComparingTest(fakes.PlanCase):
         assert found['file', 'changed', 'base.yaml'] == ''
         self.plans.update('plan', {'base.yaml': b'{}'})
         assert self.found()['parameter', 'removed', 'who'] == '"you"'
+        held = self.deployed()
+        del held[2]['scripts/run.sh']
+        # Its values are compared one by one.
+        held[2]['plan-environment.yaml#passwords'] = '{}'
+        assert self.found() == {('file', 'added', 'scripts/run.sh'): ''}
 
     def test_secrets_are_masked_wherever_else_they_stand(self):
         held = self.deployed()

@@ -149,6 +149,13 @@ class DeleteTest(PlansCase):
             claims.release(claim)
             assert self.cloud.registry.records.pop('other') == theirs
 
+    def test_a_record_of_another_user_stays(self):
+        theirs = plan_claims.Record(name='plan', description='', values={})
+        self.cloud.registry.records['plan'] = theirs
+        self.plans.delete('plan')
+        assert self.cloud.objects() is None
+        assert self.cloud.registry.records == {'plan': theirs}
+
     def test_a_listing_that_lags_is_waited_for(self):
         self.cloud.swift.lagging.add(('plan', 'base.yaml'))
 

@@ -230,6 +230,21 @@ class EndTest(PlaybookCase):
         self.until(lambda: not running(self.seconds))
         self.until(lambda: not [*self.temporary.iterdir()])
 
+    def test_processes_that_cannot_be_ended_are_counted(self):
+        script = (
+            'import os, sys; from heat_plugins.validations import keeper;'
+            'keeper.TIMEOUT = 0.2; os.kill = lambda *given: None;'
+            'print(keeper.main(keeper.pathlib.Path(sys.argv[1]),'
+            '["sh", "-c", "sleep 5 & exit"]))'
+        )
+        found = subprocess.run(
+            [sys.executable, '-c', script, str(self.folder)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert found.stdout == '1\n', found.stderr
+
 
 class CheckTest(testtools.TestCase):
     def test_what_is_missing_is_named_with_the_remedy(self):
