@@ -76,13 +76,14 @@ def print_example(args: abc.Sequence[str]) -> None:
     else:
         for name, path in paths.items():
             described: str = yaml.safe_load(path.read_text())['description']
-            summary = textwrap.fill(
-                described.partition('\n')[0],
-                _WIDTH,
-                initial_indent=f'{name:17}',
-                subsequent_indent=' ' * 17,
+            print(
+                textwrap.fill(
+                    described.partition('\n')[0],
+                    _WIDTH,
+                    initial_indent=f'{name:17}',
+                    subsequent_indent=' ' * 17,
+                )
             )
-            print(summary)
 
 
 def main(args: abc.Sequence[str] | None = None) -> None:

@@ -12,7 +12,7 @@ linear in its input up to a named limit, and constant beyond it:
 - `listed` for problems and names in a message.
 """
 
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 import difflib
 import gzip
 import io
@@ -125,24 +125,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return '' if closest_name is None else f'; did you mean "{closest_name}"?'
 
 
-def read_json(
-    text: str | bytes,
-    *,
-    depth: int = DEPTH,
-    parse_constant: Callable[[str], Any] | None = None,
-) -> Any:
+def read_json(text: str | bytes, *, depth: int = DEPTH) -> Any:
     """Read JSON that is not nested too deeply.
 
     The text itself has no limit here: the caller that fetched it set one.
 
     :param depth: the most levels of lists and maps.
-    :param parse_constant: called with ``NaN``, ``Infinity``, ``-Infinity``.
     :raises TooDeep: it is nested too deeply.
     :raises ValueError: it is not JSON, or holds a number of more digits than
         Python reads.
     """
     try:
-        value = json.loads(text, parse_constant=parse_constant)
+        value = json.loads(text)
     except RecursionError as exc:
         raise TooDeep(depth) from exc
     check_depth(value, depth)

@@ -11,8 +11,7 @@
           . PlanBusy          another process is changing the plan
           . PlanUnfinished    the plan is half created, or half deleted
           . AlreadyRunning    the same action is running there
-      x Unreadable            a record is invalid
-          . LaterRelease      a later release wrote it
+      x Unreadable            a record is invalid, or of a later release
       x Failed                it has started, and failed
       x ServiceError          a service refused or failed a request
           . NotFound          no such thing, or not for this project
@@ -92,26 +91,15 @@ class PlanUnfinished(Refused):
 
 
 class AlreadyRunning(Refused):
-    """Only one run of an action is allowed on a deployment at a time.
-
-    :param run_id: the run that is running.
-    """
+    """Only one run of an action is allowed on a deployment at a time."""
 
     code = 'already-running'
-
-    def __init__(self, message: str, run_id: str = '') -> None:
-        super().__init__(message)
-        self.run_id = run_id
 
 
 class Unreadable(Error):
     """A record is invalid; the message names its object, and the remedy."""
 
     code = 'unreadable'
-
-
-class LaterRelease(Unreadable):
-    """A later release wrote the record; only an upgrade helps."""
 
 
 class Failed(Error):

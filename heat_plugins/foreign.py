@@ -48,26 +48,20 @@ def block(text: object, limit: int | None = None) -> str:
     :param text: see `line`.
     :param limit: the most characters of the result; None for no limit.
     """
-    given = str(text)
-    if limit is not None:
-        # A line feed may take two characters of the text.
-        given = given[: 2 * limit + 1]
-    return _shown(given.replace('\r\n', '\n'), limit, '\n\t')
+    return _shown(str(text).replace('\r\n', '\n'), limit, '\n\t')
 
 
-def stored(text: object, limit: int | None = LINE) -> str:
+def stored(text: object, limit: int = LINE) -> str:
     """Return foreign text as a line that any database of Heat stores.
 
     MySQL's ``utf8``, which many of them use, ends at U+FFFF.
 
     :param text: see `line`.
-    :param limit: the most characters of the result; None for no limit.
+    :param limit: the most characters of the result.
     """
-    given = str(text)
-    if limit is not None:
-        given = given[: limit + 1]
     safe = _BEYOND.sub(
-        lambda each: each[0].encode('unicode_escape').decode('ascii'), given
+        lambda each: each[0].encode('unicode_escape').decode('ascii'),
+        str(text)[: limit + 1],
     )
     return line(safe, limit)
 

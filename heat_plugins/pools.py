@@ -53,7 +53,7 @@ class Pool:
             """Do one item, unless another one has failed; count it."""
             nonlocal done
             if failed:
-                raise futures.CancelledError
+                raise failed[0]
             try:
                 result = self.insist(function, item)
             except BaseException as exc:
@@ -69,15 +69,8 @@ class Pool:
         if workers <= 1:
             return [call(item) for item in items]
         with futures.ThreadPoolExecutor(workers) as executor:
-            begun = [executor.submit(call, item) for item in items]
-            try:
-                return [future.result() for future in begun]
-            except BaseException as exc:
-                executor.shutdown(cancel_futures=True)
-                # An item before the failed one may not have started.
-                if failed and isinstance(exc, futures.CancelledError):
-                    raise failed[0] from None
-                raise
+            # It cancels what has not started after an error.
+            return list(executor.map(call, items))
 
     def pause(self) -> None:
         """Sleep before the next attempt."""

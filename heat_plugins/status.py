@@ -13,10 +13,8 @@ be run. ``feature list`` exits with 0 or 255.
 import argparse
 from collections import abc
 import dataclasses
-import enum
 import functools
 from importlib import metadata
-import itertools
 import json
 import logging
 import os
@@ -60,40 +58,32 @@ _REASON_WIDTH = 56
 _SKIPPED = 'Skipped: this check needs --os-cloud or OS_*.'
 
 
-class _Asks(enum.Enum):
-    """Whether a check asks the cloud."""
-
-    #: Its function takes nothing.
-    NOTHING = enum.auto()
-    #: It takes a session, or None.
-    PERHAPS = enum.auto()
-    #: It takes a session, and is skipped without.
-    CLOUD = enum.auto()
-
-
 class Checks(upgradecheck.UpgradeCommands):
     """The checks of ``upgrade check``, by their names in the output."""
 
     display_title = 'heat-plugins: what is right and wrong with this cloud'
 
     def run(
-        self, name: str, asks: _Asks = _Asks.NOTHING
+        self,
+        name: str,
+        asks: typing.Literal['nothing', 'perhaps', 'cloud'] = 'nothing',
     ) -> upgradecheck.Result:
         """Run a check; an invalid option makes it fail, and is named.
 
         :param name: module of `heat_plugins.checks` and function.
+        :param asks: whether it asks the cloud: its function takes nothing; or
+            a session or None; or a session, and is skipped without.
         """
         check: abc.Callable[..., upgradecheck.Result]
         try:
             # Heat is imported late: where it is missing, one line says so.
             check = pkgutil.resolve_name(f'heat_plugins.checks.{name}')
-            if asks is _Asks.NOTHING:
+            if asks == 'nothing':
                 return check()
-            session = self._session
-            if isinstance(session, Exception):
-                code = upgradecheck.Code.FAILURE
-                return upgradecheck.Result(code, foreign.line(session))
-            if session is None and asks is _Asks.CLOUD:
+            session, why_not = self._cloud
+            if why_not:
+                return upgradecheck.Result(upgradecheck.Code.FAILURE, why_not)
+            if session is None and asks == 'cloud':
                 return upgradecheck.Result(upgradecheck.Code.SUCCESS, _SKIPPED)
             return check(session)
         except cfg.Error as exc:
@@ -121,16 +111,16 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Hosts of webhooks', (run, {'name': 'engine:webhooks_permitted'})),
         (
             'Transports of agents',
-            (run, {'name': 'agents:transports', 'asks': _Asks.PERHAPS}),
+            (run, {'name': 'agents:transports', 'asks': 'perhaps'}),
         ),
         (
             'TempURLs',
-            (run, {'name': 'object_store:check', 'asks': _Asks.CLOUD}),
+            (run, {'name': 'object_store:check', 'asks': 'cloud'}),
         ),
-        ('Mistral', (run, {'name': 'mistral:service', 'asks': _Asks.CLOUD})),
+        ('Mistral', (run, {'name': 'mistral:service', 'asks': 'cloud'})),
         (
             'Redelegation of trusts',
-            (run, {'name': 'mistral:redelegation', 'asks': _Asks.PERHAPS}),
+            (run, {'name': 'mistral:redelegation', 'asks': 'perhaps'}),
         ),
     )
 
@@ -153,19 +143,17 @@ class Checks(upgradecheck.UpgradeCommands):
         """Return all features, each with whether it works here."""
         from heat_plugins.checks import features
 
-        session = self._session
-        if isinstance(session, Exception):
-            return features.features(None, foreign.line(session))
-        return features.features(session)
+        return features.features(*self._cloud)
 
     @functools.cached_property
-    def _session(self) -> 'ks_session.Session | Exception | None':
+    def _cloud(self) -> 'tuple[ks_session.Session | None, str]':
+        """Return a session, if a cloud was named, or why there is none."""
         from heat_plugins.checks import cloud
 
         try:
-            return cloud.session(cfg.CONF.os_cloud, os.environ)
+            return cloud.session(cfg.CONF.os_cloud, os.environ), ''
         except cloud.NoCloudError as exc:
-            return exc
+            return None, foreign.line(exc)
 
 
 def main(args: abc.Sequence[str] | None = None) -> int:
@@ -264,18 +252,15 @@ def _globals_and_others(
     args: abc.Sequence[str],
 ) -> tuple[list[str], list[str]]:
     """Let options of the whole command stand after the subcommand, too."""
-    first: list[str] = []
-    others: list[str] = []
-    remaining = iter(args)
-    for each in remaining:
-        name, separator, _ = each.partition('=')
-        if name not in _GLOBALS:
-            others.append(each)
-            continue
-        first.append(each)
-        if not separator:
-            first += itertools.islice(remaining, 1)
-    return first, others
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in _GLOBALS:
+        parser.add_argument(name, dest=name, action='append', default=[])
+    found, others = parser.parse_known_args(args)
+    return [
+        f'{name}={value}'
+        for name, values in vars(found).items()
+        for value in values
+    ], others
 
 
 if __name__ == '__main__':

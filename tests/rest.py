@@ -18,7 +18,6 @@ and the browser.
 in their closing lines.
 """
 
-from collections.abc import Mapping
 from concurrent import futures
 import dataclasses
 import os
@@ -54,53 +53,37 @@ LAST = 19
 UNAVAILABLE = 4
 
 
-@dataclasses.dataclass(frozen=True)
-class Services:
-    """Tests on other services, which root installs from Debian's packages.
-
-    :ivar target: the tests, of the Makefile.
-    :ivar selection: some of them, as a variable of the Makefile.
-    :ivar installation: the arguments of minicloud.
-    """
-
-    target: str
-    title: str
-    selection: str
-    installation: str
-
-
-#: Those of a lane run one after another, the lanes at the same time.
+#: Tests on other services, which root installs from Debian's packages: by the
+#: target of the Makefile their title, the variable of the Makefile that
+#: selects some, and the arguments of minicloud. Those of a lane run one after
+#: another, the lanes at the same time.
 LANES = (
-    (
-        Services(
-            'test-production',
+    {
+        'test-production': (
             'the tests with several engines, RabbitMQ, MariaDB and TLS',
             'PRODUCTION=tests/functional/production',
             'install --profile production',
         ),
-    ),
-    (
-        Services(
-            'test-rgw',
+    },
+    {
+        'test-rgw': (
             "the tests on Ceph's gateway",
             'RGW=tests/functional/test_rgw.py',
             'install --profile rgw',
         ),
-        Services(
-            'test-server',
+        'test-server': (
             'the tests on virtual machines',
             # All of them take half an hour.
             'SERVER=tests/functional/test_server.py'
             '::test_they_run_what_their_user_data_leads_them_to',
             'server build',
         ),
-        Services(
-            'test-browser',
+        'test-browser': (
             'the pages in Horizon',
             'BROWSER=tests/functional/test_dashboard.py',
             'install --with dashboard --browser',
         ),
-    ),
+    },
 )
 
 
@@ -119,13 +102,6 @@ class Ending:
     def add(self, command):
         self.output += command.stdout or ''
         self.succeeded &= command.returncode == 0
-
-
-def functional():
-    """Run the functional tests that `make test` does not, and show them."""
-    ending = Ending()
-    ending.add(_run(*_MAKE, 'functional', *FUNCTIONAL, *RETRY, stdout=None))
-    return ending
 
 
 def older(versions, *, nice, options=''):
@@ -158,22 +134,24 @@ def older(versions, *, nice, options=''):
     return ending
 
 
-_Installations = Mapping[
-    Services, futures.Future[subprocess.CompletedProcess[str]]
-]
-
-
 def on_services(lane, installations):
     """Run the tests of a lane, each once its packages are installed."""
     ending = Ending()
     retry = RETRY
-    for services in lane:
-        installation = installations[services].result()
-        if not _is_installed(services, installation, ending):
+    for target, (title, selection, _) in lane.items():
+        installation = installations[target].result()
+        ending.output += installation.stdout
+        if installation.returncode:
+            reason = 'its packages are unavailable'
+            if installation.returncode != UNAVAILABLE:
+                ending.succeeded = False
+                reason = 'its installation has failed'
+            ending.not_run.append(
+                f'Not run, as {reason}: "make {target}", {title}.'
+            )
             continue
         tests = _run(
-            *(*_MAKE, services.target, 'JOBS=1'),
-            *(services.selection, *retry),
+            *(*_MAKE, target, 'JOBS=1', selection, *retry),
             FUNCTIONAL_PREFIX='apart-',
         )
         ending.add(tests)
@@ -182,25 +160,10 @@ def on_services(lane, installations):
     return ending
 
 
-def _install(services):
+def _install(words):
     # Not by make, which has one exit code for whatever goes wrong.
     minicloud = os.environ.get('MINICLOUD', 'contrib/minicloud/minicloud')
-    return _run(*minicloud.split(), *services.installation.split())
-
-
-def _is_installed(services, installation, ending):
-    """Whether the tests can run; if not, the ending says why."""
-    ending.output += installation.stdout
-    if installation.returncode == 0:
-        return True
-    reason = 'its packages are unavailable'
-    if installation.returncode != UNAVAILABLE:
-        ending.succeeded = False
-        reason = 'its installation has failed'
-    ending.not_run.append(
-        f'Not run, as {reason}: "make {services.target}", {services.title}.'
-    )
-    return False
+    return _run(*minicloud.split(), *words.split())
 
 
 _MAKE = ('make', '--no-print-directory')
@@ -226,18 +189,20 @@ def run(versions):
         futures.ThreadPoolExecutor(1) as installer,
     ):
         installations = {
-            services: installer.submit(_install, services)
+            target: installer.submit(_install, words)
             for lane in LANES
-            for services in lane
+            for target, (_, _, words) in lane.items()
         }
         others = [
             executor.submit(older, versions, nice=NICE),
             *(
-                executor.submit(on_services, each, installations)
-                for each in LANES
+                executor.submit(on_services, lane, installations)
+                for lane in LANES
             ),
         ]
-        endings = [functional(), *(other.result() for other in others)]
+        shown = Ending()
+        shown.add(_run(*_MAKE, 'functional', *FUNCTIONAL, *RETRY, stdout=None))
+        endings = [shown, *(other.result() for other in others)]
     for ending in endings:
         print(ending.output, end='')
     for ending in endings:

@@ -15,6 +15,7 @@ from heat_plugins.objectstore import wire
 BOX = 'rgw-script'
 OBJECT = f'{BOX}/signals/Grüße 1'
 ACCOUNT_KEY = 'X-Account-Meta-Temp-Url-Key'
+CONTAINER_KEY = 'X-Container-Meta-Temp-Url-Key'
 KEY, FORMER, OF_CONTAINER = 'a' * 32, 'b' * 32, 'c' * 32
 
 #: What comes of each step: a status, or what is said of it.
@@ -63,7 +64,7 @@ EXPECTED = {
 def run(mine, other):
     """Send all requests, clean up, and return what came of each.
 
-    :param mine: of a project without containers of these names.
+    :param mine: a transport of a project without containers of these names.
     :param other: of another project.
     """
     return dict(_Script(mine, other).steps())
@@ -76,21 +77,18 @@ class _Script:
         self._url = mine.storage_url().rstrip('/')
 
     def steps(self):
-        yield from self._info()
-        yield from self._containers()
-        yield from self._signatures()
-        yield from self._listings()
-        yield from self._endings()
-
-    def _info(self):
+        """Yield the name of each step, and what came of it."""
         url = self._url[: self._url.index('/v1')] + '/info'
         request = wire.Request(method='GET', url=url, authenticated=False)
         said = json.loads(self._mine.send(request).body)
         yield 'info has TempURLs', 'tempurl' in said
         yield 'info names digests', 'allowed_digests' in said['tempurl']
-        bulk = said['bulk_delete']
-        step = 'info names a limit of bulk delete'
-        yield step, 'max_deletes_per_request' in bulk
+        limit = 'max_deletes_per_request' in said['bulk_delete']
+        yield 'info names a limit of bulk delete', limit
+        yield from self._containers()
+        yield from self._signatures()
+        yield from self._listings()
+        yield from self._endings()
 
     def _containers(self):
         yield 'HEAD of no container', self._ask('HEAD', BOX).status
@@ -100,16 +98,14 @@ class _Script:
         url = f'{self._other.storage_url().rstrip("/")}/{BOX}'
         for method in ('PUT', 'HEAD'):
             answer = self._other.send(wire.Request(method=method, url=url))
-            step = f"{method} of another project's container"
-            yield step, answer.status
+            yield f"{method} of another project's container", answer.status
 
     def _signatures(self):
-        name = 'X-Container-Meta-Temp-Url-Key'
-        self._ask('POST', BOX, {name: OF_CONTAINER})
-        shown = self._ask('HEAD', BOX).headers.get(name.lower())
+        self._ask('POST', BOX, {CONTAINER_KEY: OF_CONTAINER})
+        shown = self._ask('HEAD', BOX).headers.get(CONTAINER_KEY.lower())
         yield 'key of the container is shown', shown
-        step = 'signed with the key of the container'
-        yield step, self._signed('PUT', key=OF_CONTAINER)
+        status = self._signed('PUT', key=OF_CONTAINER)
+        yield 'signed with the key of the container', status
         keys = {ACCOUNT_KEY: KEY, f'{ACCOUNT_KEY}-2': FORMER}
         yield 'POST of keys to the account', self._ask('POST', '', keys).status
         shown = self._ask('HEAD', '').headers.get(ACCOUNT_KEY.lower())
@@ -119,11 +115,10 @@ class _Script:
         yield 'PUT of the same again', self._signed('PUT')
         yield 'HEAD signed for PUT', self._signed('HEAD')
         for digest in ('sha256', 'sha512'):
-            answer = self._signed('PUT', digest=digest)
-            yield f'signed with {digest}', answer
+            yield f'signed with {digest}', self._signed('PUT', digest=digest)
         yield 'signed with Key-2', self._signed('PUT', key=FORMER)
-        step = 'signed for the path without /swift'
-        yield step, self._signed('PUT', less='/swift')
+        status = self._signed('PUT', less='/swift')
+        yield 'signed for the path without /swift', status
         yield 'signed with another key', self._signed('PUT', key='d' * 32)
         yield 'expired', self._signed('PUT', seconds=-60)
         nowhere = f'{BOX}-none/a/b'
@@ -131,73 +126,59 @@ class _Script:
         yield 'HEAD in no container', self._signed('HEAD', nowhere)
 
     def _listings(self):
-        query = '?format=json&limit=1000&prefix=signals/'
-        yield 'listing', self._names(f'{BOX}{query}')
+        query = f'{BOX}?format=json&limit=1000&prefix=signals/'
+        yield 'listing', self._names(query)
         last = parse.quote('signals/Grüße 1')
-        query += f'&marker={last}'
-        yield 'listing after the last', self._names(f'{BOX}{query}')
-        url = f'{self._url}/{BOX}?format=json&limit=10001'
-        answer = self._mine.send(wire.Request(method='GET', url=url))
+        yield 'listing after the last', self._names(f'{query}&marker={last}')
+        answer = self._send('GET', f'/{BOX}?format=json&limit=10001')
         yield 'listing with a limit of 10001', answer.status
         yield 'content', self._get(OBJECT).body
         answer = self._get(OBJECT, limit=1)
         yield 'content up to a limit', (answer.body, answer.truncated)
 
     def _endings(self):
-        step = 'DELETE of a container that is not empty'
-        yield step, self._ask('DELETE', BOX).status
+        status = self._ask('DELETE', BOX).status
+        yield 'DELETE of a container that is not empty', status
         self._ask('POST', '', {f'{ACCOUNT_KEY}-2': ''})
         yield 'signed with a former key', self._signed('PUT', key=FORMER)
         yield 'DELETE of an object', self._ask('DELETE', OBJECT).status
         yield 'DELETE of no object', self._ask('DELETE', OBJECT).status
         self._signed('PUT')
-        paths = (OBJECT, f'{BOX}/none')
-        report = self._bulk_delete(paths)
-        yield (
-            'bulk delete',
-            (
-                report['Response Status'],
-                report['Number Deleted'],
-                report['Number Not Found'],
-            ),
+        answer = self._send(
+            'POST',
+            '?bulk-delete=1',
+            headers={
+                'Accept': 'application/json',
+                'Content-Type': 'text/plain',
+            },
+            body='\n'.join(map(parse.quote, (OBJECT, f'{BOX}/none'))).encode(),
         )
+        report = json.loads(answer.body)
+        deleted = report['Number Deleted'], report['Number Not Found']
+        yield 'bulk delete', (report['Response Status'], *deleted)
         yield 'DELETE of a container', self._ask('DELETE', BOX).status
         yield 'DELETE of no container', self._ask('DELETE', BOX).status
         names = self._names('?format=json&limit=1000&prefix=rgw-')
         yield 'account lists the container no longer', BOX not in names
         self._ask('POST', '', {ACCOUNT_KEY: ''})
 
+    def _send(self, method, path, **options):
+        url = self._url + path
+        return self._mine.send(wire.Request(method=method, url=url, **options))
+
     def _ask(self, method, path, headers=None):
-        url = self._url
-        if path:
-            url += '/' + parse.quote(path)
-        return self._mine.send(
-            wire.Request(method=method, url=url, headers=headers or {})
-        )
+        path = f'/{parse.quote(path)}' if path else ''
+        return self._send(method, path, headers=headers or {})
 
     def _get(self, path, limit=1000):
-        url = f'{self._url}/{parse.quote(path)}?multipart-manifest=get'
-        request = wire.Request(method='GET', url=url, limit=limit)
-        return self._mine.send(request)
+        path = f'/{parse.quote(path)}?multipart-manifest=get'
+        return self._send('GET', path, limit=limit)
 
     def _names(self, path):
-        url = self._url + ('' if path.startswith('?') else '/') + path
-        answer = self._mine.send(wire.Request(method='GET', url=url))
-        return [each['name'] for each in json.loads(answer.body or b'[]')]
-
-    def _bulk_delete(self, paths):
-        answer = self._mine.send(
-            wire.Request(
-                method='POST',
-                url=f'{self._url}?bulk-delete=1',
-                headers={
-                    'Accept': 'application/json',
-                    'Content-Type': 'text/plain',
-                },
-                body='\n'.join(map(parse.quote, paths)).encode(),
-            )
+        answer = self._send(
+            'GET', path if path.startswith('?') else f'/{path}'
         )
-        return json.loads(answer.body)
+        return [each['name'] for each in json.loads(answer.body or b'[]')]
 
     def _signed(
         self,
@@ -217,13 +198,10 @@ class _Script:
         signed = f'{parse.urlsplit(self._url).path}/{path}'.removeprefix(less)
         text = f'PUT\n{expires}\n{signed}'.encode()
         signature = hmac.new(key.encode(), text, digest).hexdigest()
-        answer = self._mine.send(
-            wire.Request(
-                method=method,
-                url=f'{self._url}/{parse.quote(path)}'
-                f'?temp_url_sig={signature}&temp_url_expires={expires}',
-                authenticated=False,
-                body=b'{}' if method == 'PUT' else None,
-            )
-        )
-        return answer.status
+        return self._send(
+            method,
+            f'/{parse.quote(path)}'
+            f'?temp_url_sig={signature}&temp_url_expires={expires}',
+            authenticated=False,
+            body=b'{}' if method == 'PUT' else None,
+        ).status

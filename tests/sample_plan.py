@@ -21,9 +21,6 @@ _PLAN = 'tripleo-heat-templates'
 RELEASES = ('8.4.1', '11.6.0')
 _VALIDATIONS = ('validations-common', '1.9.0')
 
-#: Lies among its environments, and is none.
-NO_ENVIRONMENT = 'environments/contrail/roles_data_contrail.yaml'
-
 # They are older than the tools that build packages today: those take the
 # folders of a plan for Python packages, and refuse to build several at once.
 _TOOLS = ('setuptools==75.8.2', 'wheel', 'pbr')
@@ -73,12 +70,7 @@ def _tarball(package, version):
 def _fetch(package, version):
     tools = _CACHE / 'tools'
     pip = [tools / 'bin' / 'python', '-m', 'pip', '--quiet']
-    source = [
-        '--no-deps',
-        '--no-binary=:all:',
-        '--no-build-isolation',
-        f'{package}=={version}',
-    ]
+    options = ['--no-deps', '--no-binary=:all:', '--no-build-isolation']
 
     def run(*command):
         subprocess.run(command, check=True, timeout=300, capture_output=True)
@@ -88,6 +80,7 @@ def _fetch(package, version):
         run(*pip, 'install', *_TOOLS)
         for folder in tools.glob('lib/python*/site-packages'):
             (folder / 'sitecustomize.py').write_text(_LOOK_FOR_NONE)
-        run(*pip, 'download', '--dest', _CACHE, *source)
+        source = f'{package}=={version}'
+        run(*pip, 'download', '--dest', _CACHE, *options, source)
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f'{package} cannot be fetched: {error}')

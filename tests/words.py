@@ -16,7 +16,6 @@ It prints each place, and fails if there is one, or if an entry of the
 allow-list allows nothing.
 """
 
-import dataclasses
 import fnmatch
 import pathlib
 import re
@@ -32,33 +31,18 @@ _GAP = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Phrase:
-    """A phrase to avoid, and what to write instead."""
-
-    find: str
-    write: str
-
-    @property
-    def pattern(self):
-        """Match the phrase, also across the ends of lines."""
-        words = self.find.replace(' ', _GAP)
-        return re.compile(rf'(?<![\w-])(?:{words})(?![\w-])', re.IGNORECASE)
+def pattern(phrase):
+    """Return a pattern of a phrase, also across the ends of lines."""
+    words = phrase['find'].replace(' ', _GAP)
+    return re.compile(rf'(?<![\w-])(?:{words})(?![\w-])', re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True)
-class Permit:
-    """Where a phrase may stand; without a phrase, any of them."""
-
-    path: str
-    why: str
-    phrase: str | None = None
-
-    def covers(self, path, phrase):
-        """Say whether a phrase may stand in a file."""
-        return fnmatch.fnmatch(path, self.path) and (
-            self.phrase is None or self.phrase == phrase.find
-        )
+def covers(permit, path, phrase):
+    """Say whether a phrase may stand in a file."""
+    return (
+        fnmatch.fnmatch(path, permit['path'])
+        and permit.get('phrase', phrase['find']) == phrase['find']
+    )
 
 
 def tracked(root, patterns):
@@ -70,39 +54,33 @@ def tracked(root, patterns):
         text=True,
     )
     for path in listed.stdout.split('\0'):
-        if any(fnmatch.fnmatch(path, pattern) for pattern in patterns):
+        if any(fnmatch.fnmatch(path, each) for each in patterns):
             yield path
-
-
-def find(text, phrases):
-    """Yield line number, words and phrase of each place in a text."""
-    for phrase in phrases:
-        for match in phrase.pattern.finditer(text):
-            line = text.count('\n', 0, match.start()) + 1
-            yield line, ' '.join(match[0].split()), phrase
 
 
 def main(listed):
     """Print what is found; return the exit code."""
     options = tomllib.loads(listed.read_text())
-    phrases = [Phrase(**each) for each in options['phrase']]
-    permits = [Permit(**each) for each in options.get('allow', ())]
-    root, used, places = listed.parent.parent, set(), 0
+    phrases = [(each, pattern(each)) for each in options['phrase']]
+    unused = options.get('allow', [])
+    permits, places = list(unused), 0
+    root = listed.parent.parent
     for path in tracked(root, options['files']):
         text = (root / path).read_text()
-        for line, words, phrase in sorted(
-            find(text, phrases), key=lambda place: place[0]
-        ):
-            covering = [each for each in permits if each.covers(path, phrase)]
-            used.update(covering)
-            if not covering:
-                places += 1
-                print(f'{path}:{line}: "{words}"; write: {phrase.write}')
-    unused = [each for each in permits if each not in used]
+        for phrase, expression in phrases:
+            for match in expression.finditer(text):
+                covering = [p for p in permits if covers(p, path, phrase)]
+                unused = [each for each in unused if each not in covering]
+                if not covering:
+                    places += 1
+                    line = text.count('\n', 0, match.start()) + 1
+                    words = ' '.join(match[0].split())
+                    write = phrase['write']
+                    print(f'{path}:{line}: "{words}"; write: {write}')
     for each in unused:
         print(
-            f'{listed.name}: nothing in {each.path} needs to be allowed: '
-            f'{each.phrase or "any phrase"}'
+            f'{listed.name}: nothing in {each["path"]} needs to be allowed: '
+            f'{each.get("phrase", "any phrase")}'
         )
     print(f'words: {places} to replace')
     return int(bool(places or unused))

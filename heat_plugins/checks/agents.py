@@ -24,11 +24,6 @@ cfg.CONF.import_opt(
     'default_deployment_signal_transport', 'heat.common.config'
 )
 
-_DOMAIN = (
-    'stack_domain_admin',
-    'stack_domain_admin_password',
-)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dependency:
@@ -124,7 +119,11 @@ def check_transport(
 
 def _check_domain(report: cloud.CheckReport) -> None:
     """Check that Heat can create users for servers."""
-    missing = [name for name in _DOMAIN if not getattr(cfg.CONF, name)]
+    missing = [
+        name
+        for name in ('stack_domain_admin', 'stack_domain_admin_password')
+        if not getattr(cfg.CONF, name)
+    ]
     if not (cfg.CONF.stack_user_domain_id or cfg.CONF.stack_user_domain_name):
         missing.insert(0, 'stack_user_domain_name')
     if missing:

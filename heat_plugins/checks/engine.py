@@ -53,17 +53,6 @@ READ, NAMED = 1000, 20
 #: The most projects to name whose runs take room.
 PROJECTS = 3
 
-_REMEDY = (
-    "Before you return to Heat's own classes or to a release before 0.2, run "
-    '"openstack software deployment group nest" in each of these projects.'
-)
-
-_PATIENCE = (
-    "Before you return to Heat's own classes, wait until these are complete: "
-    'there, a deployment that still waits stays in progress until the next '
-    'update of its stack, which repeats it.'
-)
-
 cfg.CONF.import_opt('num_engine_workers', 'heat.common.config')
 # Otherwise it is registered only with the first server.
 cfg.CONF.register_opts(
@@ -129,7 +118,9 @@ def single_groups() -> upgradecheck.Result:
         resources.with_groups,
         'which groups have no nested stack',
         'No stack has a group without nested stack.',
-        f'have groups without nested stack. {_REMEDY}',
+        "have groups without nested stack. Before you return to Heat's own "
+        'classes or to a release before 0.2, run "openstack software '
+        'deployment group nest" in each of these projects.',
     )
 
 
@@ -142,7 +133,10 @@ def waiting() -> upgradecheck.Result:
         resources.with_waiting,
         'which deployments wait',
         'No deployment waits for its server.',
-        f'have deployments that wait for their servers. {_PATIENCE}',
+        'have deployments that wait for their servers. Before you return to '
+        "Heat's own classes, wait until these are complete: there, a "
+        'deployment that still waits stays in progress until the next update '
+        'of its stack, which repeats it.',
     )
 
 
@@ -493,19 +487,12 @@ def policy(report: cloud.CheckReport) -> None:
         )
 
 
-def has_native_threads() -> bool:
-    """Say whether this Heat has threads of Python's, rather than green ones.
-
-    Those of Heat 24 share one of Python's.
-    """
-    return hasattr(service, 'ThreadGroup')
-
-
 @cloud.reported
 def python(report: cloud.CheckReport) -> None:
     """Check whether stacks may fail at random with this Python."""
     version = platform.python_version()
-    if not has_native_threads():
+    # Those of Heat 24 share one of Python's.
+    if not hasattr(service, 'ThreadGroup'):
         report.good(
             f'Python {version}: this Heat has green threads, of which only '
             'one parses at a time.'

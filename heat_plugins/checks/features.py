@@ -46,22 +46,12 @@ class Feature:
     reason: str = ''
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FeaturePart:
-    """A part of the cloud that features stand on.
-
-    :ivar check: takes a report, and a session of a user who may own stacks.
-    :ivar begins_alone: whether it checks something without a session, too.
-    :ivar asks: whether it asks the cloud.
-    """
-
-    check: abc.Callable[[cloud.CheckReport, Any], object]
-    begins_alone: bool = False
-    asks: bool = True
+#: Checks a part of the cloud, with a session of a user who may own stacks.
+_Check = abc.Callable[[cloud.CheckReport, Any], object]
 
 
-def _served(*names: str) -> FeaturePart:
-    """Return the part that our classes serve resource types."""
+def _served(*names: str) -> _Check:
+    """Return the check that our classes serve resource types."""
 
     def check(report: cloud.CheckReport, session: object) -> None:
         engine.check_served(report, names)
@@ -69,16 +59,13 @@ def _served(*names: str) -> FeaturePart:
         if schedules.TYPE in names and not options.rescue_interval:
             report.fail(f'No engine keeps schedules, as {engine.NO_SCANS}')
 
-    return FeaturePart(check=check, begins_alone=True, asks=False)
+    return check
 
 
-def _transport(name: str) -> FeaturePart:
-    """Return the part that a transport of signals can be used."""
-    return FeaturePart(
-        check=lambda report, session: agents.check_transport(
-            report, session, name
-        ),
-        begins_alone=True,
+def _transport(name: str) -> _Check:
+    """Return the check that a transport of signals can be used."""
+    return lambda report, session: agents.check_transport(
+        report, session, name
     )
 
 
@@ -86,15 +73,15 @@ def _mistral(
     *checks: abc.Callable[
         [cloud.CheckReport, mistral.Client, ks_session.Session], None
     ],
-) -> FeaturePart:
-    """Return that Mistral answers, with further checks of it."""
+) -> _Check:
+    """Return the check that Mistral answers, with further checks of it."""
 
     def check(report: cloud.CheckReport, session: ks_session.Session) -> None:
         client = mistral.connect(report, session, absent=report.lacks)
         for each in checks if client is not None else ():
             each(report, client, session)
 
-    return FeaturePart(check=check)
+    return check
 
 
 def _check_preinstalled(
@@ -116,25 +103,27 @@ def _check_preinstalled(
         report.unsure(f'Cannot read the workflows of Mistral: {exc}.')
 
 
-#: The parts, each of which is checked once; `wording` has the features.
-_PARTS = {
+#: The parts, each of which is checked once; `wording` has the features. Those
+#: of heat-engine need no session, and what transports need of heat.conf is
+#: checked without one, too.
+_OF_ENGINE: abc.Mapping[str, _Check] = {
     'deployments': _served(*registry.DEPLOYMENT_TYPES),
     'workflows': _served('OS::Mistral::Workflow'),
     'schedules': _served(schedules.TYPE),
     'cron_triggers': _served('OS::Mistral::CronTrigger'),
-    'tables': FeaturePart(
-        check=lambda report, session: engine.check_tables(report),
-        begins_alone=True,
-        asks=False,
-    ),
-    'object_store': FeaturePart(
-        check=lambda report, session: object_store.check_temp_urls(
-            report, object_store.connect(session), absent=report.lacks
-        )
-    ),
+    'tables': lambda report, session: engine.check_tables(report),
+}
+_OF_TRANSPORTS: abc.Mapping[str, _Check] = {
     'cfn': _transport(heat_values.CFN_SIGNAL),
     'heat': _transport('HEAT_SIGNAL'),
     'zaqar': _transport('ZAQAR_SIGNAL'),
+}
+_PARTS: abc.Mapping[str, _Check] = {
+    **_OF_ENGINE,
+    **_OF_TRANSPORTS,
+    'object_store': lambda report, session: object_store.check_temp_urls(
+        report, object_store.connect(session), absent=report.lacks
+    ),
     'mistral_answers': _mistral(),
     'triggers_fire': _mistral(
         lambda report, client, session: mistral.check_trust(report, session),
@@ -147,13 +136,13 @@ _PARTS = {
 
 
 def features(
-    session: ks_session.Session | None, why_not: str = _CANNOT_ASK
+    session: ks_session.Session | None, why_not: str = ''
 ) -> list[Feature]:
     """Return whether each feature works with this heat.conf and cloud.
 
     :param session: of a user who may own stacks; without it, whatever needs
         the cloud is unknown.
-    :param why_not: why there is no session.
+    :param why_not: why there is no session; by default, that none was named.
     """
     reports = {name: report(name, session, why_not) for name in _PARTS}
     reports['results'] = _either(reports['object_store'], reports['cfn'])
@@ -179,15 +168,15 @@ def report(
     name: str, session: ks_session.Session | None, why_not: str
 ) -> cloud.CheckReport:
     """Check a part of the cloud; see `features`."""
-    part, checked = _PARTS[name], cloud.CheckReport()
+    checked = cloud.CheckReport()
     try:
-        if session is not None or part.begins_alone:
-            part.check(checked, session)
+        if session is not None or name in {**_OF_ENGINE, **_OF_TRANSPORTS}:
+            _PARTS[name](checked, session)
     except cfg.Error as exc:
         checked = cloud.CheckReport()
         checked.fail(f'heat.conf is wrong: {exc}')
-    if session is None and part.asks:
-        checked.unsure(why_not)
+    if session is None and name not in _OF_ENGINE:
+        checked.unsure(why_not or _CANNOT_ASK)
     return checked
 
 

@@ -99,12 +99,6 @@ def check(
                 'themselves, which hides or breaks this one; rename it, or '
                 'leave it out: the config can read it undeclared.'
             )
-        elif name == 'heat_outputs_path':
-            findings.warnings.append(
-                f'inputs[{index}]: the input "heat_outputs_path" never '
-                'reaches the config, because hooks set it to the path for '
-                'outputs; rename it.'
-            )
     findings.errors += _duplicates(
         outputs,
         kind='output',

@@ -101,18 +101,11 @@ def from_directory(
     try:
         for folder, folders, files in os.walk(base, onerror=_raise):
             folders[:] = sorted(set(folders) - _SKIPPED)
-            linked = [
-                name
-                for name in folders
-                if pathlib.Path(folder, name).is_symlink()
-            ]
-            if linked:
-                raise errors.Invalid(
-                    f'{pathlib.Path(folder, linked[0])} is a link to a '
-                    'directory; name the directory itself'
-                )
-            for name in sorted(set(files) - _SKIPPED):
+            for name in sorted({*files, *folders} - _SKIPPED):
                 file = pathlib.Path(folder, name)
+                # No link to a directory is followed.
+                if file.is_dir() and not file.is_symlink():
+                    continue
                 target = file.resolve()
                 if not target.is_relative_to(base):
                     raise errors.Invalid(

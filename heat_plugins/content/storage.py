@@ -2,7 +2,6 @@
 """Files in a container of the object store, by their paths."""
 
 from collections import abc
-import contextlib
 import hashlib
 import itertools
 from typing import Final
@@ -104,7 +103,7 @@ class Container:
     def remove(self, progress: pools.Progress | None = None) -> None:
         """Delete the container with all its objects, if it exists."""
         for sweep in range(_SWEEPS):
-            with contextlib.suppress(errors.NoObject):
+            try:
                 some = self._pool.insist(
                     lambda: [
                         entry.name
@@ -114,7 +113,6 @@ class Container:
                     ]
                 )
                 self.delete(some, progress)
-            try:
                 self._pool.insist(self._store.delete_container, self._name)
             except errors.NoObject:
                 return

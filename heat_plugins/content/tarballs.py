@@ -12,7 +12,7 @@ import posixpath
 import subprocess
 import tarfile
 import tempfile
-from typing import IO, Any, BinaryIO, Self
+from typing import IO, Any, BinaryIO
 import zlib
 
 from heat_plugins import errors
@@ -64,24 +64,6 @@ class _Unpacked:
                 'with --format=gnu, and without --sparse'
             )
         return self._file.read(size)
-
-
-class _Entry(tarfile.TarInfo):
-    """An entry; an invalid header does not count as the end."""
-
-    @classmethod
-    def frombuf(
-        cls, buf: bytes | bytearray, encoding: str, errors: str
-    ) -> Self:
-        try:
-            entry = super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError as exc:
-            if any(buf):
-                raise tarfile.ReadError('invalid header') from exc
-            raise
-        if entry.size < 0:
-            raise tarfile.ReadError('negative size')
-        return entry
 
 
 def read(
@@ -150,7 +132,6 @@ def _read(
         fileobj=stream,
         mode='r|',
         bufsize=tarfile.BLOCKSIZE,
-        tarinfo=_Entry,
         encoding='utf-8',
     ) as tarball:
         for count, member in enumerate(tarball, 1):
@@ -183,11 +164,9 @@ def _take(
 ) -> None:
     """Take an entry other than a directory."""
     name = texts.path(member.name, 'name of a file in the tarball')
-    if member.issym():
-        links[name] = posixpath.join(posixpath.dirname(name), member.linkname)
-        return
-    if member.islnk():
-        links[name] = member.linkname
+    if member.issym() or member.islnk():
+        folder = posixpath.dirname(name) if member.issym() else ''
+        links[name] = posixpath.join(folder, member.linkname)
         return
     file = None if member.issparse() else tarball.extractfile(member)
     if file is None:
@@ -201,18 +180,11 @@ def _target(
     name: str, links: abc.Mapping[str, str], files: abc.Mapping[str, bytes]
 ) -> str:
     """Return the file that a link, or a chain of them, leads to."""
-    seen = {name}
     path = name
-    while path in links:
-        path = texts.path(links[path], f'target of link {name} in the tarball')
-        if path in seen:
-            break
-        seen.add(path)
-        if len(seen) > _LINKS:
-            raise errors.Invalid(
-                f'{name} in the tarball is a link to a link, more than '
-                f'{_LINKS} times'
-            )
+    for _ in range(_LINKS):
+        if path in links:
+            where = f'target of link {name} in the tarball'
+            path = texts.path(links[path], where)
     if path not in files:
         raise errors.Invalid(
             f'{name} in the tarball links to {path}, which is not a file in it'

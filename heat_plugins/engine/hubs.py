@@ -233,16 +233,10 @@ def waiting() -> tuple[int, float]:
     return sum(map(len, watchers)), oldest
 
 
-def forget(hub: 'Hub') -> None:
-    """Forget the hub of a root stack without deployments.
-
-    The connections of a hub stay open for as long as it is kept.
-    """
-    HUBS.forget(hub)
-
-
 class Hub:
     """The shared side of one root stack; see the module.
+
+    Its connections stay open for as long as it is kept.
 
     It uses the object store as the owner of the stack, by the credentials that
     Heat has stored with that. They are loaded once, and reloaded when Keystone

@@ -170,23 +170,18 @@ class Patch:
 
         :raises Unfit: this Heat has another function, or none.
         """
-        owner, heats = self.find()
+        owner, heats = self.probe()
         if hasattr(heats, _MARK):
             return
-        self._probe(heats)
         wrapped = functools.wraps(heats)(self.wrap(heats))
         setattr(wrapped, _MARK, self.name)
         setattr(owner, self.function.rpartition('.')[2], wrapped)
 
-    def probe(self) -> None:
-        """Check that this Heat has the function as it is expected.
+    def probe(self) -> tuple[Any, _Function]:
+        """Return where the function lies, and the function, if it fits.
 
-        :raises Unfit: it has not.
+        :raises Unfit: this Heat has another function, or none.
         """
-        self._probe(self.find()[1])
-
-    def find(self) -> tuple[Any, _Function]:
-        """Return where the function lies, and the function."""
         *path, name = self.function.split('.')
         try:
             owner = importlib.import_module(self.module)
@@ -196,16 +191,14 @@ class Patch:
             function: _Function = vars(owner)[name]
         except (ImportError, AttributeError, KeyError) as exc:
             raise Unfit(f'this Heat has no {self.name}') from exc
-        return owner, function
-
-    def _probe(self, heats: _Function) -> None:
-        """Refuse a Heat whose function has other parameters."""
-        names = tuple(inspect.signature(heats).parameters)
+        # Also those of a function that was wrapped before.
+        names = tuple(inspect.signature(function).parameters)
         if names[: len(self.parameters)] != self.parameters:
             raise Unfit(
                 f'{self.name} of this Heat has the parameters '
                 f'({", ".join(names)})'
             )
+        return owner, function
 
 
 def _forget_ended(add_thread: _Function) -> _Function:

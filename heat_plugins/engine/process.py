@@ -131,9 +131,6 @@ class Places:
         # The project of each, by what it is about.
         self._taken: dict[str, str] = {}
 
-    def __len__(self) -> int:
-        return len(self._taken)
-
     def take(self, key: str, project_id: str) -> bool:
         """Take a place unless there is none, or the key has one."""
         with self._lock:

@@ -183,13 +183,10 @@ def _has_just_begun(stack: parser.Stack) -> bool:
     If another one checked it meanwhile, that worker would find it gone, and
     fail the stack.
     """
-    begun = stack.updated_time
-    if begun is None:
-        return False
-    naive = oslo_timeutils.normalize_time(begun)
-    age = oslo_timeutils.delta_seconds(naive, oslo_timeutils.utcnow())
+    now = oslo_timeutils.utcnow()
+    begun = oslo_timeutils.normalize_time(stack.updated_time or now.min)
     # The clock of another engine may have been wrong.
-    return bool(0 <= age < _LOCKING)
+    return bool(0 <= oslo_timeutils.delta_seconds(begun, now) < _LOCKING)
 
 
 def _resume(

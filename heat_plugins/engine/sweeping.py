@@ -116,7 +116,7 @@ class Sweep:
             # A deployment or a run came meanwhile, with a URL into it.
             hub.signing.signer()
         else:
-            hubs.forget(hub)
+            hubs.HUBS.forget(hub)
 
     def _run_for_heats(self, hub: hubs.Hub) -> None:
         """Clean up a signal's leftovers of Heat's own class.

@@ -128,11 +128,11 @@ class Records:
 
     def unreadable(self, name: str, why: Exception) -> errors.Unreadable:
         """Return the error of an invalid record."""
-        later = isinstance(why, stored.LaterVersion)
-        kind = errors.LaterRelease if later else errors.Unreadable
         # It may quote the record, in any length.
         reason = foreign.line(masking.signatures(str(why)), 200)
-        return kind(f'Object {self.container}/{self._name(name)}: {reason}')
+        return errors.Unreadable(
+            f'Object {self.container}/{self._name(name)}: {reason}'
+        )
 
     def find(self, name: str) -> Any:
         """Return a record's value; None if it is missing or unreadable."""

@@ -26,66 +26,6 @@ from heat_plugins.objectstore import wire
 MAX_EXPIRES = 2**31 - 1
 
 
-def sign_url(
-    storage_url: str,
-    container: str,
-    name: str,
-    *,
-    method: str,
-    expires: int,
-    key: str,
-    digest: str,
-    is_prefix: bool = False,
-) -> str:
-    """Return a URL with which anybody may do `method` until `expires`.
-
-    It signs the decoded path of the storage URL, its prefix included; Ceph's
-    gateway accepts that form under every prefix.
-
-    :param expires: seconds since the epoch.
-    :param digest: ``sha1``, ``sha256`` or ``sha512``.
-    :param is_prefix: whether it is for all objects whose names begin with
-        `name`; a caller puts the rest of the name at the end of the path.
-    :raises ValueError: for another digest, or without both a container and an
-        object; a signed request for a bare container crashes some of Ceph's
-        gateways.
-    """
-    # It takes 0.1 s and 7 MB, which commands that sign nothing need not pay.
-    from swiftclient import utils
-
-    if not container or not name.strip('/'):
-        raise ValueError('A TempURL needs a container and an object')
-    parts = parse.urlsplit(storage_url.rstrip('/'))
-    path = f'{parse.unquote(parts.path)}/{container}/{name}'
-    signed = utils.generate_temp_url(
-        path,
-        expires,
-        key,
-        method,
-        absolute=True,
-        prefix=is_prefix,
-        digest=digest,
-    )
-    # It quotes nothing, and for the prefix it takes the third segment of a
-    # path for the container, which is none of Ceph's paths.
-    parameters = parse.parse_qs(signed[len(path) + 1 :])
-    query: dict[str, str | int] = {
-        'temp_url_sig': parameters['temp_url_sig'][0],
-        'temp_url_expires': expires,
-    }
-    if is_prefix:
-        query['temp_url_prefix'] = name
-    return parse.urlunsplit(
-        (
-            parts.scheme,
-            parts.netloc,
-            parse.quote(path),
-            parse.urlencode(query),
-            '',
-        )
-    )
-
-
 CONTAINER = 'container'
 ACCOUNT = 'account'
 
@@ -139,22 +79,44 @@ class Signer:
         method: str = 'PUT',
         is_prefix: bool = False,
     ) -> str:
-        """Return a URL for a request of an object; see `sign_url`.
+        """Return a URL with which anybody may do `method` until `expires`.
 
-        Swift and Ceph take it for a HEAD as well.
+        It signs the decoded path of the storage URL, its prefix included;
+        Ceph's gateway accepts that form under every prefix. Swift and Ceph
+        take it for a HEAD as well.
 
         :param expires: seconds since the epoch.
+        :param is_prefix: whether it is for all objects whose names begin with
+            `name`; a caller puts the rest of the name at the end of the path.
+        :raises ValueError: for another digest, or without both a container
+            and an object; a signed request for a bare container crashes some
+            of Ceph's gateways.
         """
-        return sign_url(
-            self.storage_url,
-            self.container,
-            name,
-            method=method,
-            expires=min(expires, MAX_EXPIRES),
-            key=self.key,
+        # It takes 0.1 s and 7 MB, which commands that sign nothing need not
+        # pay.
+        from swiftclient import utils
+
+        if not self.container or not name.strip('/'):
+            raise ValueError('A TempURL needs a container and an object')
+        parts = parse.urlsplit(self.storage_url.rstrip('/'))
+        path = f'{parse.unquote(parts.path)}/{self.container}/{name}'
+        signed = utils.generate_temp_url(
+            path,
+            min(expires, MAX_EXPIRES),
+            self.key,
+            method,
+            absolute=True,
+            prefix=is_prefix,
             digest=self.digest,
-            is_prefix=is_prefix,
         )
+        # It quotes nothing, and for the prefix it takes the third segment of
+        # a path for the container, which is none of Ceph's paths.
+        query = dict(parse.parse_qsl(signed[len(path) + 1 :]))
+        if is_prefix:
+            query['temp_url_prefix'] = name
+        return parts._replace(
+            path=parse.quote(path), query=parse.urlencode(query), fragment=''
+        ).geturl()
 
     def probe_url(self, now: float) -> str:
         """Return a URL that tests whether the store accepts signatures.
@@ -394,12 +356,11 @@ class KeyKeeper:
 
     def _ability(self, container: str, key: str) -> Ability:
         """Return the abilities of the cluster, probed once an interval."""
-        cluster = self._store.cluster_url
-        if (known := self.known(cluster)) is not None:
-            return known
         # Those who come meanwhile share the answer rather than ask too; other
         # clusters are no concern of theirs.
-        attempt = self._attempts.setdefault(cluster, sharing.SharedAttempt())
+        attempt = self._attempts.setdefault(
+            self._store.cluster_url, sharing.SharedAttempt()
+        )
         try:
             return attempt.share(lambda: self._new_ability(container, key))
         except errors.Denied:

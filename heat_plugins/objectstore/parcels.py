@@ -35,9 +35,9 @@ LIFETIME: Final = 24 * 3600
 LIMIT = 64 * 1024
 
 _PREFIX = f'{storage.OWN}results/'
-_MOST = 256 * 1024 * 1024
 
-# The same of what is sent: an executor reads it, which serves all projects.
+# The most bytes of what is sent: an executor reads it, which serves all
+# projects.
 _MOST_SENT = 32 * 1024 * 1024
 
 # Levels of lists and maps: those of a text of a plan, and those around it.
@@ -91,16 +91,16 @@ def reference(container: str, name: str, content: bytes) -> dict[str, Any]:
     return {'container': container, 'object': name, 'bytes': len(content)}
 
 
-def unpack(store: stores.ObjectStore, value: Any, limit: int = _MOST) -> Any:
-    """Return a result that came as a value or as a reference.
+def received(store: stores.ObjectStore, value: Any) -> Any:
+    """Unpack a value that a client has sent, by itself or as a reference.
 
-    :param limit: the most bytes of the object of a reference.
-    :raises errors.BadContent: it has more bytes, or is not JSON.
+    :raises errors.TooLarge: the object of a reference exceeds the limit.
+    :raises errors.BadContent: it is not JSON.
     """
     if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
         return value
     container, name = str(value['container']), str(value['object'])
-    content = store.get_object(container, name, limit)
+    content = store.get_object(container, name, _MOST_SENT)
     try:
         return bounds.read_json(content, depth=_DEPTH)
     except ValueError as exc:
@@ -123,11 +123,6 @@ def opened(store: stores.ObjectStore, value: Any) -> abc.Iterator[Any]:
         yield content
     finally:
         forget(store, value)
-
-
-def received(store: stores.ObjectStore, value: Any) -> Any:
-    """Unpack a value that a client has sent, up to the limit of uploads."""
-    return unpack(store, value, _MOST_SENT)
 
 
 def forget(store: stores.ObjectStore, value: Any) -> None:

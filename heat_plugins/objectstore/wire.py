@@ -8,7 +8,7 @@ where our callers have a budget and can be cancelled, logs the bodies that it
 receives, and reads listings and refusals of any size. Here all threads of an
 engine share one session and its token, no body is logged, and each read has a
 limit. So `heat_plugins.pools` transfers a plan's files over it, while
-python-swiftclient signs TempURLs; see `keys.sign_url`.
+python-swiftclient signs TempURLs; see `keys.Signer`.
 
 A `Clock` has the time of the object store: processes on several hosts write
 times into records, and compare them. Each response says when it was sent, so

@@ -7,7 +7,6 @@ import dataclasses
 import time
 from typing import BinaryIO
 
-from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.content import sources
@@ -331,11 +330,7 @@ class Plans:
 
     def _absent(self, name: str) -> errors.NotFound:
         """Return the error for a plan that does not exist."""
-        known: list[str] = []
-        with contextlib.suppress(errors.Error):
-            known = [summary.name for summary in self._claims.summaries()]
-        hint = bounds.did_you_mean(name, known)
-        return errors.NotFound(f'There is no plan {name}{hint}')
+        return errors.NotFound(f'There is no plan {name}')
 
     def _container(self, name: str) -> plans.PlanContainer:
         """Return the container of a plan."""

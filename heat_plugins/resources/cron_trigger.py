@@ -56,7 +56,6 @@ class CronTrigger(mistral_calls.MistralObject, _Base):
 
     KIND = 'cron trigger'
 
-    ATTRIBUTES = (*_Base.ATTRIBUTES, 'upcoming_executions')
     UPCOMING_EXECUTIONS = 'upcoming_executions'
 
     properties_schema = {
@@ -126,15 +125,7 @@ class CronTrigger(mistral_calls.MistralObject, _Base):
         :raises StackValidationFailed: it is invalid, or does not exist.
         """
         super().validate()
-        if self.pending(self.WORKFLOW):
-            return
-        try:
-            name, _, _ = triggers.called(self.properties[self.WORKFLOW])
-        except triggers.InvalidCall as exc:
-            raise self.invalid(self.WORKFLOW, exc) from exc
-        # Mistral checks its input: this very update may change what the
-        # workflow takes.
-        self.validate_workflow(self.WORKFLOW, name)
+        self.validate_called(self.WORKFLOW)
 
     def needs_replace_with_prop_diff(
         self,

@@ -90,13 +90,7 @@ class EventTrigger(mistral_calls.MistralObject):
             invalid.
         """
         super().validate()
-        if self.pending(self.WORKFLOW):
-            return
-        try:
-            name, _, _ = triggers.called(self.properties[self.WORKFLOW])
-        except triggers.InvalidCall as exc:
-            raise self.invalid(self.WORKFLOW, exc) from exc
-        self.validate_workflow(self.WORKFLOW, name)
+        self.validate_called(self.WORKFLOW)
 
     def check_create_complete(self, budget: calling.RetryBudget) -> bool:
         return self._create(budget, self.properties)

@@ -2,7 +2,7 @@
 """OS::Heat::SoftwareConfig, StructuredConfig and SoftwareComponent."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import attributes
@@ -28,13 +28,7 @@ LOG = foreign.logger(__name__)
 config.register_opts(cfg.CONF)
 
 
-if TYPE_CHECKING:
-    _Resource: TypeAlias = resource.Resource
-else:
-    _Resource = object
-
-
-class CheckedConfig(_Resource):
+class CheckedConfig(resource.Resource):
     """Mixed into a config type of Heat, in front of it."""
 
     def __init__(self, name: str, definition: Any, stack: Any) -> None:
@@ -167,11 +161,6 @@ class SoftwareComponent(CheckedConfig, software_component.SoftwareComponent):
     """
 
     ACTIONS_ATTR = 'actions'
-
-    ATTRIBUTES = (
-        *software_component.SoftwareComponent.ATTRIBUTES,
-        ACTIONS_ATTR,
-    )
 
     # Heat resolves `configs` but leaves it out of the schema, so that its
     # own class refuses the attribute that it documents.

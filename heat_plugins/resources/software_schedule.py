@@ -368,7 +368,11 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         refusal = transports.refusal_of_runs(self)
         if refusal and not resources.exists(self):
             raise heat_types.invalid(self, refusal)
-        if any(map(self._is_pending, self.properties.data.values())):
+        if not self.stack.strict_validate or any(
+            needed.action == self.INIT
+            for needed in function.dependencies(self.properties.data)
+        ):
+            # It needs what is not created yet.
             return
         try:
             self._schedule(self.properties)
@@ -376,13 +380,6 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             self._rules(self.properties)
         except errors.Error as exc:
             raise heat_types.invalid(self, exc) from exc
-
-    def _is_pending(self, value: object) -> bool:
-        """Say whether a property needs what is not created yet."""
-        return not self.stack.strict_validate or any(
-            needed.action == self.INIT
-            for needed in function.dependencies(value)
-        )
 
     def _schedule(self, props: heat_types.Properties) -> schedules.Schedule:
         """Return the times that the properties describe."""

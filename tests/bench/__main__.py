@@ -24,7 +24,7 @@ _JSON = 'figures.json'
 _MEASUREMENTS = {
     'completing': lambda lab, options, say: completing.measure(say),
     'cycling': lambda lab, options, say: [
-        rounds.cycle(lab, labs.SIDES[name], say) for name in options.sides
+        rounds.cycle(lab, name, say) for name in options.sides
     ],
     'live': lambda lab, options, say: live.measure(lab, say),
     'quick': lambda lab, options, say: quick.measure(lab, say),
@@ -57,17 +57,17 @@ def _options():
     )
     parser.add_argument(
         '--n',
-        metavar='N,…',
-        type=lambda text: [int(part) for part in _parts(text)],
+        nargs='*',
+        type=int,
         default=[10, 100],
-        help='deployments in a stack (default: 10,100)',
+        help='deployments in a stack (default: 10 100)',
     )
     parser.add_argument(
         '--sides',
-        metavar='SIDE,…',
-        type=_names(labs.SIDES),
+        nargs='*',
+        choices=list(labs.SIDES),
         default=list(labs.SIDES),
-        help='whose classes: ' + ', '.join(labs.SIDES) + ' (default: both)',
+        help='whose classes (default: both)',
     )
     parser.add_argument(
         '--store',
@@ -78,11 +78,10 @@ def _options():
     )
     parser.add_argument(
         '--others',
-        metavar='NAME,…',
-        type=_names(_OTHERS),
+        nargs='*',
+        choices=_OTHERS,
         default=list(_OTHERS),
-        help='what else: ' + ', '.join(_OTHERS) + ', or nothing: '
-        "'' (default: all)",
+        help='what else (default: all)',
     )
     parser.add_argument(
         '--out',
@@ -104,30 +103,15 @@ def _options():
     return options
 
 
-def _parts(text):
-    return [part for part in text.split(',') if part]
-
-
-def _names(known):
-    def names(text):
-        if unknown := set(_parts(text)).difference(known):
-            raise argparse.ArgumentTypeError(f'no such: {sorted(unknown)}')
-        return _parts(text)
-
-    return names
-
-
 def _plan(options):
     """Return the rounds in their order; the sides take turns."""
     plan = [
-        (scenarios.flat(n), labs.SIDES[name])
-        for n in options.n
-        for name in options.sides
+        (scenarios.flat(n), name) for n in options.n for name in options.sides
     ]
     if 'ours' in options.sides:
         for name, scenario in scenarios.OTHERS.items():
             if name in options.others:
-                plan.append((scenario, labs.SIDES['ours']))
+                plan.append((scenario, 'ours'))
     return plan
 
 
@@ -146,7 +130,9 @@ def _measure(options):
         with labs.Lab(options.name, servers, options.store) as lab:
             runner = rounds.Runner(lab, say)
             for number, (scenario, side) in enumerate(plan, 1):
-                say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
+                say(
+                    f'{number}/{len(plan)} {scenario.name}: {labs.SIDES[side]}'
+                )
                 record['measured'].append(runner.run(scenario, side))
             for name, measure in _MEASUREMENTS.items():
                 if name in options.others:

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far Heat is, read from its database behind its back."""
 
-import dataclasses
 import datetime
 import json
 import sqlite3
 import time
-from typing import TypeVar
 
 from tests.functional import base
-
-T = TypeVar('T')
 
 #: Seconds between two looks; what is measured by them is as exact.
 INTERVAL = 0.05
@@ -18,28 +14,6 @@ INTERVAL = 0.05
 
 class TooLongError(Exception):
     """Something has not come about within its time."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Deployment:
-    """A deployment resource, and the row behind it.
-
-    :ivar action: of the resource, like ``status``.
-    """
-
-    id: str
-    action: str
-    status: str
-    row_action: str
-    row_status: str
-
-    def waits(self, action):
-        """Whether its server has been given the config of an action."""
-        state = (self.action, self.status, self.row_action, self.row_status)
-        return state == (action, 'IN_PROGRESS') * 2
-
-    def is_done(self, action):
-        return (self.action, self.status) == (action, 'COMPLETE')
 
 
 class EngineState:
@@ -56,10 +30,12 @@ class EngineState:
     def close(self):
         self._database.close()
 
-    def deployments(self, roots):
-        """Read the deployments below root stacks.
+    def deployments(self, roots, action):
+        """Return the deployments below root stacks: two lists of IDs.
 
-        Those of a group without nested stack have the group's state.
+        The servers of the first have been given the config of an action; the
+        others are complete. Those of a group without nested stack have the
+        group's state.
         """
         columns = (
             'SELECT d.id, r.action, r.status, d.action, d.status'
@@ -73,7 +49,11 @@ class EngineState:
             ' AND r.root_stack_id IN',
             roots,
         )
-        return [Deployment(*row) for row in rows]
+        waits = (action, 'IN_PROGRESS') * 2
+        return (
+            [row[0] for row in rows if row[1:] == waits],
+            [row[0] for row in rows if row[1:3] == (action, 'COMPLETE')],
+        )
 
     def deliveries(self, ids):
         """Return how many servers deployments are for, and the last write."""

@@ -18,8 +18,6 @@ LIFE = ('create', 'waiting', 'signals', 'update', 'update_signals', 'delete')
 # What memory may become, as a part of what it was.
 _GROWTH = 1.05
 
-_SIDES = tuple(lab.SIDES.values())
-
 _REACHED = {True: 'reached', False: 'missed', None: ''}
 
 
@@ -192,11 +190,11 @@ GOALS = (
 
 def goals(found, cycled=()):
     """Return our figures and Heat's, with the goals."""
-    table = [['', 'N', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
+    table = [['', 'N', *lab.SIDES.values(), 'ratio', 'goal', '']]
     for goal in GOALS:
         scenario = f'{goal.kind} {goal.n}'
         ours, heats = (
-            goal.figure.of(found, scenario, side.name) for side in _SIDES
+            goal.figure.of(found, scenario, side) for side in lab.SIDES
         )
         # What ours may be: a number, a part of Heat's, or both.
         most = '' if goal.most is None else f'{goal.most:g}'
@@ -267,7 +265,7 @@ def _kept(cycled):
     for each in cycled:
         full, *later = each['resident_bytes'][rounds.FULL - 1 :]
         growth[each['side']] = max(later, default=full) / full
-    ours, heats = (growth.get(side.name) for side in _SIDES)
+    ours, heats = (growth.get(side) for side in lab.SIDES)
     return [
         f'most memory up to stack {rounds.CYCLES}, over that after '
         f'{rounds.FULL}',
@@ -284,13 +282,12 @@ def by_scenario(found, shown):
     """Return a row for each scenario and side, with some figures."""
     table = [['', 'classes', *(figure.title for figure in shown)]]
     for scenario in dict.fromkeys(one['scenario'] for one in found):
-        for side in _SIDES:
+        for side, title in lab.SIDES.items():
             cells = [
-                _shown(figure.of(found, scenario, side.name))
-                for figure in shown
+                _shown(figure.of(found, scenario, side)) for figure in shown
             ]
             if any(cells):
-                table.append([scenario, side.title, *cells])
+                table.append([scenario, title, *cells])
     return table
 
 
@@ -307,7 +304,7 @@ def troubles(found):
     """Return what went wrong, and completions without a signal."""
     said = []
     for one in found:
-        who = f'{one["scenario"]}, {lab.SIDES[one["side"]].title}'
+        who = f'{one["scenario"]}, {lab.SIDES[one["side"]]}'
         if one['trouble']:
             said.append(f'{who}: {one["trouble"]}')
         if early := (one['update_signals'] or {}).get('early'):

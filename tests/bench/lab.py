@@ -7,8 +7,6 @@ memory nor connections nor caches are left from the round before.
 """
 
 import contextlib
-import dataclasses
-import pathlib
 import sqlite3
 
 from tests.bench import engine_state
@@ -23,22 +21,8 @@ _TYPE = 'OS::Heat::SoftwareDeployment'
 _TOGETHER = 100
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Side:
-    """Whose classes serve the deployments."""
-
-    name: str
-    title: str
-    plugin: str | pathlib.Path
-
-
-SIDES = {
-    side.name: side
-    for side in (
-        Side(name='ours', title='heat-plugins', plugin=base.ROOT),
-        Side(name='heats', title="Heat's own", plugin='none'),
-    )
-}
+#: Whose classes serve the deployments.
+SIDES = {'ours': 'heat-plugins', 'heats': "Heat's own"}
 
 
 class Lab:
@@ -67,7 +51,7 @@ class Lab:
         self.cloud.down(purge=True)
         self.servers = []
 
-    def start(self, side, waiting=None):
+    def start(self, side='ours', waiting=None):
         """Start Heat with the classes of a side, and a new Swift.
 
         The servers are there, and Heat has not made them since its start: it
@@ -93,7 +77,7 @@ class Lab:
             (self.cloud.path / f'logs/{log}.jsonl').unlink(missing_ok=True)
         self.cloud.up(
             profile=self._profile,
-            plugin=side.plugin,
+            plugin=base.ROOT if side == 'ours' else 'none',
             # Each waiting resource holds a thread; some more for the rest.
             # Heat starts a thread for each message until it has all of them.
             executor_threads=waiting + 64,
@@ -101,7 +85,7 @@ class Lab:
         # Nothing here needs it, and it is never quite idle.
         self._kill('mistral')
         served = self.cloud.resource_classes()[_TYPE]
-        if served.startswith('heat_plugins.') != (side.name == 'ours'):
+        if served.startswith('heat_plugins.') != (side == 'ours'):
             raise RuntimeError(f'{_TYPE} is served by {served}')
 
     def _kill(self, service):
@@ -127,11 +111,7 @@ class Lab:
         """Return Heat's database, to write to it."""
         return sqlite3.connect(self.cloud.path / _DATABASE, timeout=60)
 
-    @contextlib.contextmanager
     def state(self):
-        """Yield what Heat's database says."""
-        state = engine_state.EngineState(self.cloud.path / _DATABASE)
-        try:
-            yield state
-        finally:
-            state.close()
+        """Return a context of what Heat's database says."""
+        file = self.cloud.path / _DATABASE
+        return contextlib.closing(engine_state.EngineState(file))

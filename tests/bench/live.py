@@ -1,21 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live runs: how far behind their output is, and how soon they stop."""
+"""Live runs: how far behind their output is, and how soon they stop.
+
+The servers run heat-config-supervisor's own commands with the hook of
+heat-agents, as 55-heat-config does, each on a disk of its own.
+"""
 
 import contextlib
-import dataclasses
+import json
+import os
 import pathlib
 import re
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 from tests.bench import engine_state
-from tests.bench import lab as labs
-from tests.bench import live_servers
 from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
+from tests.functional import base
 from tests.functional import running
+
+#: Where the supervisor is.
+AGENT = base.ROOT / (
+    'contrib/agent/heat-config-supervisor/install.d/heat-config-supervisor'
+)
+_HOOK = base.ROOT / (
+    '.minicloud/heat-agents/heat-config-script/install.d/hook-script.py'
+)
+
+# The result of the hook goes to what sends it, as 55-heat-config does it.
+_RUN = '"$0" hook "$1" <"$2" >result && "$0" notify "$2" <result'
 
 _ACTION = 'PRINT'
 _LIMIT = 600
@@ -35,62 +53,36 @@ _HANGS = '#!/bin/sh\ntouch "$BENCH_BEGUN"\nsleep 1000\n'
 # Before the output of one of several servers are its stack and its name.
 _LINE = re.compile(rb'(\S+ \S+: )?at (\d+\.\d+) (\d+)\n')
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Load:
-    """What a number of servers prints.
-
-    :ivar lines: of 100 bytes in each block.
-    :ivar rest: seconds between two blocks.
-    """
-
-    title: str
-    servers: int
-    blocks: int
-    lines: int
-    rest: float
-
-    @property
-    def size(self):
-        """The bytes that a server prints."""
-        return self.blocks * (self.lines * 100 + len('at 1763841600.000 10 '))
-
-    @property
-    def script(self):
-        return _PRINTS.format(
-            blocks=self.blocks, lines=self.lines, rest=self.rest
-        )
+#: How many servers print, by the title of that: how many blocks each, of how
+#: many lines of 100 bytes, and the seconds between two blocks.
+LOADS = {
+    '1 server': (1, 90, 0, 0.33),
+    '10 servers': (10, 90, 0, 0.33),
+    '50 servers, 100 MB': (50, 100, 200, 0.6),
+}
 
 
-LOADS = (
-    Load(title='1 server', servers=1, blocks=90, lines=0, rest=0.33),
-    Load(title='10 servers', servers=10, blocks=90, lines=0, rest=0.33),
-    Load(
-        title='50 servers, 100 MB', servers=50, blocks=100, lines=200, rest=0.6
-    ),
-)
-
-
-class _Reader:
-    """Reads what ``--follow`` shows, and notes when each block came.
-
-    :ivar lags: seconds from the moment when a block was printed.
-    :ivar blocks: by server: the numbers of its blocks, as they came.
-    """
-
-    def __init__(self, command):
-        self._stream = command.stderr
-        self.lags = []
-        self.blocks = {}
-        self.thread = threading.Thread(target=self._run)
-        self.thread.start()
-
-    def _run(self):
-        for line in self._stream or ():
-            if match := _LINE.match(line):
-                self.lags.append(time.time() - float(match[2]))
-                server = match[1] or b''
-                self.blocks.setdefault(server, []).append(int(match[3]))
+def measure(lab, say):
+    """Measure all loads; return a table of them."""
+    lab.start()
+    most = max(count for count, *_ in LOADS.values())
+    template = scenarios.components(lab.servers[:most], _ACTION)
+    columns = []
+    with lab.state() as state:
+        rounds.warm_up(lab, state)
+        group = stacks.Stacks(lab, state, [template], most)
+        group.create()
+        group.signal('CREATE')
+        bench = _Bench(lab, state, group.names[0])
+        for title, (count, *load) in LOADS.items():
+            found = bench.follow(count, *load) | bench.stop(count)
+            say(f'{title}: {found}')
+            columns.append(found)
+        group.delete()
+    return [
+        ['', *LOADS],
+        *([row, *(one[row] for one in columns)] for row in columns[0]),
+    ]
 
 
 class _Bench:
@@ -100,89 +92,104 @@ class _Bench:
         self._stack = name
         self._commands = running.Commands(lab.cloud)
 
-    def _given(self, count):
-        """Wait until all servers were given the action."""
-        ids = engine_state.until(
-            lambda: (
-                found
-                if len(found := self._state.triggered(_ACTION)) == count
-                else None
-            ),
-            _LIMIT,
-            f'{count} runs to begin',
-        )
-        return list(self._state.configs(ids).values())
-
-    def _start(self, count):
-        words = ['start', _ACTION, '--stack', self._stack, '--yes']
+    def _begin(self, count, *options):
+        """Begin a command that starts a run."""
+        words = ['start', _ACTION, '--stack', self._stack, '--yes', *options]
         for n in range(count):
             words += ['--resource', f'deployment{n}']
-        return words
+        return self._commands.begin(*words)
 
-    def follow(self, load):
+    def _given(self, count):
+        """Return the configs that servers were given, once all were."""
+        found = {}
+
+        def all_given():
+            ids = self._state.triggered(_ACTION)
+            found.update(self._state.configs(ids))
+            return len(ids) == count
+
+        engine_state.until(all_given, _LIMIT, f'{count} runs to begin')
+        return list(found.values())
+
+    def follow(self, count, blocks, lines, rest):
         """Let servers print, and follow all of it."""
-        words = *self._start(load.servers), '--follow'
-        with (
-            tempfile.TemporaryDirectory(prefix='bench-') as folder,
-            self._commands.begin(*words) as command,
-            contextlib.ExitStack() as ending,
-        ):
-            ending.callback(command.kill)
-            reader = _Reader(command)
-            configs = self._given(load.servers)
-            servers = live_servers.Servers(pathlib.Path(folder))
-            begun = time.time()
-            cpu = self._lab.cloud.usage('swift')['cpu_seconds']
-            with servers.running(configs, load.script):
-                ended = max(servers.ends(_LIMIT))
-            cpu = self._lab.cloud.usage('swift')['cpu_seconds'] - cpu
-            command.wait(_LIMIT)
-            reader.thread.join()
-        whole = list(range(load.blocks))
-        wrong = [
-            name for name, found in reader.blocks.items() if found != whole
-        ]
-        if wrong or len(reader.blocks) != load.servers:
+        script = _PRINTS.format(blocks=blocks, lines=lines, rest=rest)
+        lags, seen = [], {}
+
+        def read():
+            for line in command.stderr:
+                if match := _LINE.match(line):
+                    lags.append(time.time() - float(match[2]))
+                    seen.setdefault(match[1], []).append(int(match[3]))
+
+        with self._begin(count, '--follow') as command:
+            reader = threading.Thread(target=read)
+            reader.start()
+            try:
+                configs = self._given(count)
+                begun = time.time()
+                cpu = self._lab.cloud.usage('swift')['cpu_seconds']
+                with _servers(configs, script) as (_, processes):
+                    ended = _ends(processes)[-1]
+                cpu = self._lab.cloud.usage('swift')['cpu_seconds'] - cpu
+                command.wait(_LIMIT)
+            finally:
+                command.kill()
+                reader.join()
+        whole = list(range(blocks))
+        wrong = [name for name, found in seen.items() if found != whole]
+        if wrong or len(seen) != count:
             raise RuntimeError(f'The output of {wrong} is not as printed')
         seconds = ended - begun
-        sent = self._lab.cloud.swift_requests(begun)
-        sent = [one for one in sent if one['time'] < ended]
-        per_server = load.servers * seconds
+        sent = [
+            one
+            for one in self._lab.cloud.swift_requests(begun)
+            if one['time'] < ended
+        ]
+
+        def rate(method, path):
+            found = [
+                one
+                for one in sent
+                if one['method'] == method
+                and re.search(path, str(one['path']))
+            ]
+            return f'{len(found) / count / seconds:.2g}'
+
+        size = blocks * (lines * 100 + len('at 1763841600.000 10 '))
+        reads = sum(bool(one['token']) for one in sent)
+        lags.sort()
         return {
-            'output, MB': f'{load.servers * load.size / 1e6:.3g}',
-            **_lags(reader.lags),
-            'PUTs of output a second and server': _rate(
-                sent, per_server, 'PUT', '/logs/'
-            ),
-            'GETs of the order to stop a second and server': _rate(
-                sent, per_server, 'GET', r'\.control'
+            'output, MB': f'{count * size / 1e6:.3g}',
+            'behind, median, s': f'{lags[len(lags) // 2]:.1f}',
+            'behind, 95th of 100, s': f'{lags[int(0.95 * len(lags))]:.1f}',
+            'behind, worst, s': f'{lags[-1]:.1f}',
+            'PUTs of output a second and server': rate('PUT', '/logs/'),
+            'GETs of the order to stop a second and server': rate(
+                'GET', r'\.control'
             ),
             'requests of the reader a second and server': (
-                f'{sum(bool(one["token"]) for one in sent) / per_server:.2g}'
+                f'{reads / count / seconds:.2g}'
             ),
             'Swift, cores': f'{cpu / seconds:.2f}',
         }
 
     def stop(self, count):
         """Let servers run a script that hangs, and cancel it."""
-        started = running.client(self._lab.cloud).start(
-            _ACTION,
-            stacks=[self._stack],
-            resources=[f'deployment{n}' for n in range(count)],
-        )
+        with self._begin(count, '-f', 'json') as command:
+            _, started = self._commands.end(command)
         configs = self._given(count)
-        with tempfile.TemporaryDirectory(prefix='bench-') as folder:
-            servers = live_servers.Servers(pathlib.Path(folder))
-            with servers.running(configs, _HANGS):
-                engine_state.until(
-                    lambda: servers.begun() == count, _LIMIT, 'scripts'
-                )
-                time.sleep(5)
-                begun = time.time()
-                command = self._commands.begin('cancel', started.id, '--wait')
-                ends = sorted(servers.ends(_LIMIT))
-                command.communicate()
-        taken = [one - begun for one in ends]
+        with _servers(configs, _HANGS) as (folder, processes):
+            engine_state.until(
+                lambda: len(list(folder.glob('*/begun'))) == count,
+                _LIMIT,
+                'scripts',
+            )
+            time.sleep(5)
+            begun = time.time()
+            command = self._commands.begin('cancel', started['id'], '--wait')
+            taken = [end - begun for end in _ends(processes)]
+            command.communicate()
         return {
             'cancel to the result of the stopped script, median, s': (
                 f'{taken[len(taken) // 2]:.1f}'
@@ -191,43 +198,71 @@ class _Bench:
         }
 
 
-def measure(lab, say):
-    """Measure all loads; return a table of them."""
-    lab.start(labs.SIDES['ours'])
-    most = max(load.servers for load in LOADS)
-    template = scenarios.components(lab.servers[:most], _ACTION)
-    columns = []
-    with lab.state() as state:
-        rounds.warm_up(lab, state)
-        group = stacks.Stacks(lab, state, [template], most)
-        group.create()
-        group.signal('CREATE')
-        bench = _Bench(lab, state, group.names[0])
-        for load in LOADS:
-            found = bench.follow(load) | bench.stop(load.servers)
-            say(f'{load.title}: {found}')
-            columns.append(found)
-        group.delete()
-    rows = list(columns[0])
-    return [
-        ['', *(load.title for load in LOADS)],
-        *([row, *(one[row] for one in columns)] for row in rows),
-    ]
+@contextlib.contextmanager
+def _servers(configs, script):
+    """Let servers run a script as what each was given.
+
+    Yield the folder of their disks, and their processes.
+    """
+    processes = []
+    with tempfile.TemporaryDirectory(prefix='bench-') as name:
+        folder = pathlib.Path(name)
+        hook = folder / 'hook-script.py'
+        # A server's own Python has what the hook needs.
+        _, _, rest = _HOOK.read_text().partition('\n')
+        hook.write_text(f'#!{sys.executable}\n{rest}')
+        hook.chmod(0o700)
+        try:
+            for config in configs:
+                processes.append(_begin(folder, hook, config, script))
+            yield folder, processes
+        finally:
+            # All that runs of them, by the disk that it knows.
+            mark = f'BENCH_BEGUN={folder}/'.encode()
+            for path in pathlib.Path('/proc').glob('[0-9]*/environ'):
+                with contextlib.suppress(OSError):
+                    if mark in path.read_bytes():
+                        os.kill(int(path.parent.name), signal.SIGKILL)
+            for process in processes:
+                process.wait()
 
 
-def _lags(lags):
-    lags = sorted(lags)
-    return {
-        'behind, median, s': f'{lags[len(lags) // 2]:.1f}',
-        'behind, 95th of 100, s': f'{lags[int(0.95 * len(lags))]:.1f}',
-        'behind, worst, s': f'{lags[-1]:.1f}',
+def _begin(folder, hook, config, script):
+    """Begin the process of a server."""
+    name = config['id']
+    disk = folder / name
+    file = disk / f'deployed/{name}.json'
+    file.parent.mkdir(parents=True)
+    given = {'name': name, 'group': 'script', 'config': script}
+    file.write_text(json.dumps({**config, **given}))
+    env = {
+        **os.environ,
+        'HEAT_CONFIG_SUPERVISOR_STATE': str(disk / 'state'),
+        'HEAT_CONFIG_DEPLOYED': str(disk / 'deployed'),
+        'HEAT_SCRIPT_WORKING': str(disk / 'script'),
+        'HEAT_SCRIPT_OUTPUTS': str(disk / 'outputs'),
+        'BENCH_BEGUN': str(disk / 'begun'),
     }
+    program = AGENT / 'heat-config-supervisor'
+    with (disk / 'log').open('wb') as log:
+        return subprocess.Popen(
+            ['/bin/sh', '-c', _RUN, program, hook, file],
+            cwd=disk,
+            env=env,
+            stdout=log,
+            stderr=log,
+        )
 
 
-def _rate(sent, seconds, method, path):
-    found = [
-        one
-        for one in sent
-        if one['method'] == method and re.search(path, str(one['path']))
-    ]
-    return f'{len(found) / seconds:.2g}'
+def _ends(processes):
+    """Wait until all have ended; return when each did, as a time."""
+    ends = {}
+
+    def all_ended():
+        for each in processes:
+            if each.poll() is not None:
+                ends.setdefault(each, time.time())
+        return len(ends) == len(processes)
+
+    engine_state.until(all_ended, _LIMIT, 'the ends of all servers')
+    return sorted(ends.values())

@@ -57,7 +57,7 @@ class Runner:
             'scenario': scenario.name,
             'kind': scenario.kind,
             'n': scenario.count,
-            'side': side.name,
+            'side': side,
             **dict.fromkeys(('create', 'signals', 'update')),
             **dict.fromkeys(('update_signals', 'delete')),
             'counts': {},
@@ -182,4 +182,4 @@ def cycle(lab, side, say):
             group.delete()
             found.append(lab.cloud.usage('heat')['rss_bytes'])
             say(f'{found[-1] / 1e6:.0f} MB after {number} stacks')
-    return {'side': side.name, 'resident_bytes': found}
+    return {'side': side, 'resident_bytes': found}

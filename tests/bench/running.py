@@ -9,7 +9,6 @@ import time
 from tests.bench import counting
 from tests.bench import engine_state
 from tests.bench import figures
-from tests.bench import lab as labs
 from tests.bench import rounds
 from tests.bench import scenarios
 from tests.bench import stacks
@@ -117,14 +116,14 @@ class _Bench:
             ]
             what = 'start by a command: requests to '
             # Heat makes an RPC message of each.
-            self.add(what + 'Heat', 1, sum(counts.rpc.values()), 1)
+            self.add(what + 'Heat', 1, sum(counts['rpc'].values()), 1)
             self.add(what + 'Swift', 1, len(swift), 2)
             self.end()
             seconds, counts = self.start(COUNT)
             self.add('until all servers have the run, s', COUNT, seconds)
-            requests = sum(counts.swift.values())
+            requests = sum(counts['swift'].values())
             self.add('requests to Swift until then', COUNT, requests, 160)
-            messages = sum(counts.rpc.values())
+            messages = sum(counts['rpc'].values())
             self.add('RPC messages until then', COUNT, messages, 20)
             self.end()
 
@@ -144,7 +143,7 @@ class _Bench:
         """Return how often heat-engine writes without a request."""
         before = self._meter.mark()
         time.sleep(_WATCHED)
-        db = self._meter.between(before, self._meter.mark()).db
+        db = self._meter.between(before, self._meter.mark())['db']
         return sum(db.get(verb, 0) for verb in _WRITES)
 
     def past(self):
@@ -191,7 +190,7 @@ class _Bench:
 
 def measure(lab, say):
     """Return a table: what was measured, and the goals."""
-    lab.start(labs.SIDES['ours'])
+    lab.start()
     with lab.state() as state:
         bench = _Bench(lab, state, say)
         rounds.warm_up(lab, state)

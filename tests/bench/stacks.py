@@ -126,11 +126,7 @@ class Stacks:
 
     def waiting(self, action):
         """Return the ids of the deployments that wait for an action."""
-        return [
-            one.id
-            for one in self._state.deployments(self._ids)
-            if one.waits(action)
-        ]
+        return self._state.deployments(self._ids, action)[0]
 
     def signal(self, action):
         """Answer in the servers' place; wait until the stacks are complete.
@@ -155,9 +151,8 @@ class Stacks:
             )
 
         def all_done():
-            for one in self._state.deployments(self._ids):
-                if one.is_done(action):
-                    done.setdefault(one.id, time.time())
+            for one in self._state.deployments(self._ids, action)[1]:
+                done.setdefault(one, time.time())
             return len(done) == self._count
 
         begun = time.time()
@@ -192,15 +187,11 @@ class Stacks:
 
     def _all_wait(self, action):
         """Wait until each deployment waits, or does so no more."""
-
-        def handed_over():
-            found = self._state.deployments(self._ids)
-            return self._count == sum(
-                one.waits(action) or one.is_done(action) for one in found
-            )
-
         engine_state.until(
-            handed_over,
+            lambda: (
+                sum(map(len, self._state.deployments(self._ids, action)))
+                == self._count
+            ),
             self._limit,
             f'{self._count} deployments to wait ({action})',
         )

@@ -23,7 +23,6 @@ import pytest
 
 from tests.functional import base
 from tests.functional import flows
-from tests.functional import mistral_proxy
 from tests.functional import warm_openstack
 
 # `base` has put them on the path.
@@ -269,17 +268,10 @@ def module_stacks(cloud):
     yield from clean_stacks(cloud)
 
 
-@pytest.fixture(scope='module')
-def proxy(cloud):
-    """Stands before the cloud's Mistral."""
-    with mistral_proxy.standing_before(cloud) as found:
-        yield found
-
-
 @pytest.fixture
-def mistral(cloud, proxy):
-    """What the project has in Mistral, and how to let it fail."""
-    return flows.Mistral(cloud, proxy)
+def mistral(cloud):
+    """What the project has in Mistral."""
+    return flows.Mistral(cloud)
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ import yaml
 
 from heat_plugins.mistral_actions import preinstalled
 from tests.functional import base
-from tests.functional import mistral_proxy
 
-MISTRAL = mistral_proxy.SERVICE
+MISTRAL = 'workflowv2'
 
 EXAMPLES = base.ROOT / 'contrib/examples/workflows'
 
@@ -93,11 +92,8 @@ class Executions:
 
     def __init__(self, session: base.minicloud_client.Session) -> None:
         self._session = session
-        # Those that a crash has left, which Mistral notices in five minutes.
-        self._left: set[str] = set()
 
     def start(self, workflow: str, namespace: str = '', **given: Any) -> str:
-        self._left = {action['id'] for action in self._running()}
         answer = self._session.post(
             MISTRAL,
             '/executions',
@@ -163,23 +159,6 @@ class Executions:
                 publish(self._session, text, 'namespace=hastened')
         return 'hastened'
 
-    def acts(self, action: str, phase: str = '') -> None:
-        """Wait until an executor runs an action, in a phase of its job."""
-        base.until(
-            lambda: any(
-                phase in str(running['input'])
-                for running in self._running(f'&name={action}')
-                if running['id'] not in self._left
-            ),
-            pause=0.2,
-        )
-
-    def _running(self, query: str = '') -> list[base.Template]:
-        """Return the actions that executors run, or ran as they died."""
-        place = f'/action_executions?state=RUNNING{query}'
-        answer = self._session.get(MISTRAL, place)
-        return list(answer.json()['action_executions'])
-
     def stop(self, execution: str) -> None:
         answer = self._session.put(
             MISTRAL, f'/executions/{execution}', {'state': 'CANCELLED'}
@@ -192,15 +171,14 @@ class Executions:
 
 
 class Mistral:
-    """What the project has in Mistral, and how to let it fail.
+    """What the project has in Mistral.
 
     Of the executions only those that are newer than this object: the
     project is that of other tests as well.
     """
 
-    def __init__(self, cloud, proxy):
+    def __init__(self, cloud):
         self.session = cloud.session('demo')
-        self.failing = proxy.failing
         self._older = {one['id'] for one in self._rows('executions')}
 
     def _rows(self, kind):
@@ -241,8 +219,8 @@ class Mistral:
     def make(self, text):
         publish(self.session, text)
 
-    def run(self, name):
-        body = {'workflow_name': name}
+    def run(self, name, **more):
+        body = {'workflow_name': name, **more}
         answer = self.session.post(MISTRAL, '/executions', body)
         assert answer.ok, answer
         return answer.json()['id']

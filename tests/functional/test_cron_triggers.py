@@ -9,34 +9,6 @@ from tests.functional import base
 from tests.functional import flows
 
 
-class Trusts:
-    """The trusts that Mistral has from the user."""
-
-    def __init__(self, cloud):
-        self._session = cloud.session()
-        users = cloud.session('admin').get('identity', '/users?name=mistral')
-        (self._user,) = [one['id'] for one in users.json()['users']]
-        # Mistral keeps a trust if the run of a trigger's last tick is deleted.
-        self._former = self._all()
-
-    def count(self):
-        """Return how many have been added."""
-        return len(self._all() - self._former)
-
-    def _all(self):
-        path = f'/OS-TRUST/trusts?trustor_user_id={self._session.user_id}'
-        return {
-            trust['id']
-            for trust in self._session.get('identity', path).json()['trusts']
-            if trust['trustee_user_id'] == self._user
-        }
-
-
-@pytest.fixture
-def trusts(cloud):
-    return Trusts(cloud)
-
-
 @pytest.fixture
 def tidy(mistral):
     """A workflow that is there before any stack."""
@@ -70,13 +42,8 @@ def updated(stack, state='UPDATE_COMPLETE', **properties):
     stack.wait(state)
 
 
-def deleted(stack, mistral, trusts):
-    stack.remove()
-    assert (mistral.triggers(), trusts.count()) == ([], 0)
-
-
 @pytest.mark.quick
-def test_a_trigger_fires_and_runs_out(tidy, stacks, mistral, trusts):
+def test_a_trigger_fires_and_runs_out(tidy, stacks, mistral):
     stack = stacks(template(pattern=flows.OFTEN, count=3)).created()
     (trigger,) = mistral.triggers()
     base.until(lambda: mistral.triggers() == [], 30)
@@ -93,18 +60,16 @@ def test_a_trigger_fires_and_runs_out(tidy, stacks, mistral, trusts):
         ]
 
     base.until(lambda: len(ran()) == 3)
-    base.until(lambda: trusts.count() == 0)
     stack.action(check=None)
     stack.wait('CHECK_COMPLETE')
     updated(stack, count=4)
     assert mistral.triggers()[0]['remaining_executions'] == 4
-    deleted(stack, mistral, trusts)
+    stack.remove()
+    assert mistral.triggers() == []
 
 
 @pytest.mark.quick
-def test_every_update_leaves_one_trigger_and_one_trust(
-    tidy, stacks, mistral, trusts
-):
+def test_every_update_leaves_one_trigger(tidy, stacks, mistral):
     stack = stacks(template(name='nightly', count=7)).created()
     # The former trigger comes back if Mistral refuses the new one.
     past = {'pattern': None, 'first_time': '2020-01-01 00:00'}
@@ -114,7 +79,6 @@ def test_every_update_leaves_one_trigger_and_one_trust(
     (row,) = mistral.triggers()
     assert (row['pattern'], row['remaining_executions']) == (flows.YEARLY, 7)
     assert row['workflow_input'] == '{"text": "all"}'
-    assert trusts.count() == 1
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
     other = {'name': 'tidy', 'input': {'text': 'little'}}
     for changed in (
@@ -123,14 +87,14 @@ def test_every_update_leaves_one_trigger_and_one_trust(
         {'name': 'daily', 'first_time': tomorrow.strftime('%Y-%m-%d %H:%M')},
     ):
         updated(stack, **{'name': 'nightly', **changed})
-        assert trusts.count() == 1
         (row,) = mistral.triggers()
         assert row['name'] == changed.get('name', 'nightly')
     assert row['first_execution_time']
-    deleted(stack, mistral, trusts)
+    stack.remove()
+    assert mistral.triggers() == []
 
 
-def test_the_example_does_what_it_says(stacks, mistral, trusts):
+def test_the_example_does_what_it_says(stacks, mistral):
     text = (flows.EXAMPLES / 'nightly.yaml').read_text()
     stack = stacks(text, pattern=flows.OFTEN, count=2).created()
     base.until(lambda: stack.outputs['remaining'] == 0)
@@ -145,4 +109,3 @@ def test_the_example_does_what_it_says(stacks, mistral, trusts):
     assert inputs() == ['{"about": "last night"}'] * 2
     assert stack.outputs['upcoming'] == []
     stack.remove()
-    base.until(lambda: trusts.count() == 0)

@@ -19,20 +19,7 @@ build:
       publish:
         built: <% task().result %>
         by: somebody
-wait:
-  tasks:
-    wait:
-      action: std.noop
-      wait-before: 300
-external:
-  output:
-    resource_id: outside
-  tasks:
-    make:
-      action: std.noop
 """
-
-NAMES = ('build', 'wait', 'external')
 
 
 @pytest.fixture
@@ -40,8 +27,7 @@ def executions(mistral):
     """Returns the states of executions."""
     mistral.make(WORKFLOWS)
     yield lambda: list(mistral.states().values())
-    for name in NAMES:
-        mistral.session.delete(flows.MISTRAL, f'/workflows/{name}')
+    mistral.session.delete(flows.MISTRAL, '/workflows/build')
 
 
 def template(more=None, **properties):

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes: a real Ironic, whose machines this test plays."""
 
+from concurrent import futures
+import contextlib
 import json
+import threading
 
 import pytest
 
-from tests.functional import baremetal
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import flows
+from tests.functional import planning
 
 pytestmark = [
     pytest.mark.long,
@@ -18,9 +21,175 @@ pytestmark = [
     ),
 ]
 
+PASSWORD = 'hunter22-of-a-bmc'
+
 #: Nodes, of which as many as a tenth are faulty in each way.
 MANY = 60
 TENTH = MANY // 10
+
+
+def names(numbers):
+    return [f'node{number:03}' for number in numbers]
+
+
+def mac(number):
+    return f'52:54:00:00:00:{number:02x}'
+
+
+def entry(number, **more):
+    """Return an entry of a file, as instackenv.json has them."""
+    return {
+        'name': f'node{number:03}',
+        'pm_type': 'fake-hardware',
+        'pm_addr': f'192.0.2.{number}',
+        'pm_user': 'root',
+        'pm_password': PASSWORD,
+        'mac': [mac(number).upper()],
+        'cpu': '4',
+        'memory': '8192',
+        'disk': '40',
+        'arch': 'x86_64',
+        'capabilities': 'boot_mode:uefi',
+        **more,
+    }
+
+
+class Commands(planning.Plan):
+    """``openstack deployment plan node …``, as the administrator."""
+
+    def __init__(self, cloud, folder):
+        super().__init__(cloud, folder, 'nodes')
+        self._env = cloud.env('admin')
+
+    def file(self, entries):
+        """Write a file of nodes; return its path."""
+        self.write({'instackenv.json': json.dumps({'nodes': [*entries]})})
+        return str(self.folder / 'instackenv.json')
+
+    def both(self, command, *arguments):
+        """Run one; return its exit code and what it printed."""
+        code, output, errors = self.run(command, *arguments)
+        assert output, errors
+        return code, {one['Name']: one for one in json.loads(output)}
+
+    def _arguments(self, command, arguments):
+        return ['deployment', 'plan', 'node', command, *arguments, '-fjson']
+
+
+class Machines:
+    """The machines of an Ironic, which do as they are told.
+
+    :ivar errors: by the name of a machine, how often its ramdisk fails.
+    :ivar silent: machines whose ramdisk never says anything.
+    :ivar stopped: machines whose inspection somebody stops.
+    :ivar most: how many were inspected at a time.
+    """
+
+    def __init__(self, session):
+        self._session = session
+        self.errors = {}
+        self.silent = ()
+        self.stopped = ()
+        self.most = 0
+        self._booted = set()
+
+    def ask(self, method, path, body=None):
+        # The first that takes what a ramdisk sends in full.
+        headers = {'X-OpenStack-Ironic-API-Version': '1.84'}
+        return self._session.request(
+            method, 'baremetal', f'/v1/{path}', body, headers=headers
+        )
+
+    def nodes(self):
+        """Return what Ironic says of all nodes, by their names."""
+        fields = 'name,provision_state,inspection_started_at'
+        answer = self.ask('GET', f'nodes?fields={fields}')
+        return {one['name']: one for one in answer.json()['nodes']}
+
+    def states(self):
+        return {n: one['provision_state'] for n, one in self.nodes().items()}
+
+    @contextlib.contextmanager
+    def booting(self):
+        """Let the ramdisks of nodes that are inspected boot, and report."""
+        ended = threading.Event()
+
+        def play():
+            # To list a hundred nodes is work for Ironic.
+            while not ended.wait(1):
+                # Ironic may be too busy to answer in time.
+                with contextlib.suppress(OSError):
+                    self._play()
+
+        thread = threading.Thread(target=play, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def purge(self):
+        """Delete all nodes, whatever they do."""
+
+        def delete(name):
+            self._move(name, 'abort')
+            if not self.ask('DELETE', f'nodes/{name}').ok:
+                self._move(name, 'manage')
+
+        def gone():
+            with futures.ThreadPoolExecutor(4) as executor:
+                list(executor.map(delete, self.nodes()))
+            return not self.nodes()
+
+        base.until(gone, 100)
+
+    def _play(self):
+        inspected = {
+            name: one
+            for name, one in self.nodes().items()
+            if one['provision_state'] in ('inspecting', 'inspect wait')
+        }
+        self.most = max(self.most, len(inspected))
+        # Each boots once for each inspection.
+        booting = {
+            (name, one['inspection_started_at'])
+            for name, one in inspected.items()
+            if one['provision_state'] == 'inspect wait'
+            and name not in self.silent
+        }
+        with futures.ThreadPoolExecutor(4) as executor:
+            list(executor.map(self._boot, booting - self._booted))
+
+    def _boot(self, booting):
+        name, _ = booting
+        body = {
+            'inventory': {
+                'interfaces': [
+                    {'name': 'eth0', 'mac_address': mac(int(name[4:]))}
+                ],
+                'cpu': {'count': 8, 'architecture': 'x86_64'},
+                'memory': {'physical_mb': 16384},
+                'disks': [{'name': '/dev/sda', 'size': 100 << 30}],
+                'boot': {'current_boot_mode': 'uefi'},
+                'system_vendor': {'product_name': 'Make-believe'},
+            }
+        }
+        fails = bool(self.errors.get(name))
+        if fails:
+            body['error'] = 'disk on fire'
+        if name in self.stopped:
+            done = self._move(name, 'abort')
+        else:
+            done = self.ask('POST', 'continue_inspection', body).ok
+        # Else Ironic had it locked, or was too busy.
+        if done:
+            self._booted.add(booting)
+            self.errors[name] = self.errors.get(name, 0) - fails
+
+    def _move(self, name, verb):
+        path = f'nodes/{name}/states/provision'
+        return self.ask('PUT', path, {'target': verb}).ok
 
 
 @pytest.fixture(scope='module')
@@ -37,33 +206,19 @@ def ironic_cloud(request):
 
 @pytest.fixture
 def machines(ironic_cloud):
-    found = baremetal.Machines(ironic_cloud.session('admin'))
+    found = Machines(ironic_cloud.session('admin'))
     yield found
     found.purge()
 
 
 @pytest.fixture
 def commands(ironic_cloud, tmp_path):
-    found = baremetal.Commands(ironic_cloud, tmp_path)
+    found = Commands(ironic_cloud, tmp_path)
     yield found
     # Whatever was printed, and whatever the services have written down.
-    for text in (
-        found.said,
-        ironic_cloud.log('mistral').read_text(),
-        ironic_cloud.log('ironic').read_text(),
-    ):
-        assert baremetal.PASSWORD not in text
-
-
-def names(numbers):
-    return [baremetal.name(number) for number in numbers]
-
-
-def states(found, numbers):
-    """Return how some nodes of a table of inspections stand."""
-    return {
-        (found[one]['State'], found[one]['Attempts']) for one in names(numbers)
-    }
+    logs = (ironic_cloud.log(n).read_text() for n in ('mistral', 'ironic'))
+    for text in (found.said, *logs):
+        assert PASSWORD not in text
 
 
 def fault(number):
@@ -71,15 +226,13 @@ def fault(number):
 
     Half of them are faulty, in each way as many; the others are not.
     """
+    other = number + MANY // 2
     faults = (
         ({'pm_type': 'pxe_ssh'}, 'Ironic no longer has driver pxe_ssh'),
         ({'pm_type': 'ipmi'}, 'No valid host was found'),
         ({'mac': ['52:54:00']}, "'52:54:00' is not a MAC address"),
         ({'capabilities': 'uefi'}, 'capabilities must be a map, or a text'),
-        (
-            {'mac': [baremetal.mac(number + MANY // 2)]},
-            f'Its MAC address is that of {baremetal.name(number + MANY // 2)}',
-        ),
+        ({'mac': [mac(other)]}, f'Its MAC address is that of node{other:03}'),
     )
     return faults[number // TENTH] if number < MANY // 2 else ({}, '')
 
@@ -88,9 +241,7 @@ def fault(number):
 def test_many_nodes_of_which_many_are_faulty(machines, commands):
     # Of two entries for one machine the first counts.
     order = [*range(MANY // 2, MANY), *range(MANY // 2)]
-    file = commands.file(
-        baremetal.entry(number, **fault(number)[0]) for number in order
-    )
+    file = commands.file(entry(number, **fault(number)[0]) for number in order)
 
     # It is killed in the middle of its work.
     process = commands.begin('register', file, '--no-manage')
@@ -103,79 +254,69 @@ def test_many_nodes_of_which_many_are_faulty(machines, commands):
 
     code, found = commands.both('register', file)
     assert code == 3
-    for number in range(MANY):
-        row, said = found[baremetal.name(number)], fault(number)[1]
+    for number, name in enumerate(names(range(MANY))):
+        row, said = found[name], fault(number)[1]
         assert (row['Action'] == 'failed') == bool(said), row
         assert said in row['Reason']
-    assert machines.states() == dict.fromkeys(
-        names(range(MANY // 2, MANY)), 'manageable'
-    )
+    good = names(range(MANY // 2, MANY))
+    assert machines.states() == dict.fromkeys(good, 'manageable')
 
     # Mended, all of them are there, each of them once.
-    file = commands.file(baremetal.entry(number) for number in range(MANY))
+    file = commands.file(map(entry, range(MANY)))
     code, found = commands.both('register', file)
     assert code == 0
-    assert machines.ports() == [baremetal.mac(n) for n in range(MANY)]
-    assert set(machines.states().values()) == {'manageable'}
-    assert len(machines.nodes()) == MANY
+    ports = machines.ask('GET', 'ports').json()['ports']
+    assert sorted(p['address'] for p in ports) == [*map(mac, range(MANY))]
+    every = names(range(MANY))
+    assert machines.states() == dict.fromkeys(every, 'manageable')
     _, found = commands.both('register', file, '--dry-run')
     assert {row['Action'] for row in found.values()} == {'unchanged'}
 
     # Some in each way in which an inspection can go wrong.
     failing, once, stopped, silent = (
-        range(first, first + TENTH) for first in range(0, 4 * TENTH, TENTH)
+        names(range(first, first + TENTH))
+        for first in range(0, 4 * TENTH, TENTH)
     )
-    good = range(4 * TENTH, MANY)
-    machines.errors = {
-        **dict.fromkeys(names(failing), 2),
-        **dict.fromkeys(names(once), 1),
-    }
-    machines.stopped = set(names(stopped))
-    machines.silent = set(names(silent))
-    others = [one for one in names(range(MANY)) if one not in machines.silent]
+    good = names(range(4 * TENTH, MANY))
+    machines.errors = {**dict.fromkeys(failing, 2), **dict.fromkeys(once, 1)}
+    machines.stopped, machines.silent = stopped, silent
+    options = '--attempts=2', '--timeout=240', '--concurrency=12'
     with machines.booting():
         code, found = commands.both(
-            'introspect',
-            *others,
-            '--attempts',
-            '2',
-            '--timeout',
-            '240',
-            '--concurrency',
-            '12',
+            'introspect', *sorted({*every} - {*silent}), *options
         )
     assert code == 3
     assert 0 < machines.most <= 12
-    assert states(found, good) == {('done', 1)}
-    assert states(found, once) == {('done', 2)}
-    assert states(found, failing) == {('failed', 2)}
-    assert states(found, stopped) == {('aborted', 1)}
-    assert 'disk on fire' in found[baremetal.name(0)]['Reason']
-    assert found[baremetal.name(MANY - 1)]['CPUs'] == 8
-    code, found = commands.both(
-        'introspect', *names(silent), '--timeout', '10'
-    )
+    for group, ending in (
+        (good, ('done', 1)),
+        (once, ('done', 2)),
+        (failing, ('failed', 2)),
+        (stopped, ('aborted', 1)),
+    ):
+        for name in group:
+            assert (found[name]['State'], found[name]['Attempts']) == ending
+    assert 'disk on fire' in found[failing[0]]['Reason']
+    assert found[good[0]]['CPUs'] == 8
+    code, found = commands.both('introspect', *silent, '--timeout=10')
     assert code == 3
-    assert states(found, silent) == {('timed-out', 1)}
+    assert {found[name]['State'] for name in silent} == {'timed-out'}
     now = machines.states()
-    assert {now[one] for one in names(good)} == {'manageable'}
-    assert 'manageable' not in {now[one] for one in names(silent)}
+    assert {now[name] for name in good} == {'manageable'}
+    assert 'manageable' not in {now[name] for name in silent}
 
 
 @pytest.mark.timeout(300)
 def test_workflows_do_the_same(ironic_cloud, machines, commands):
-    entries = [baremetal.entry(number) for number in range(3)]
     # There is nobody at this address, so it never becomes manageable.
-    dead = baremetal.entry(
+    dead = entry(
         3, pm_type='redfish', pm_addr='https://127.0.0.1:9', pm_system_id='/1'
     )
-    body = json.dumps([*entries, dead]).encode()
+    body = json.dumps([*map(entry, range(3)), dead]).encode()
     session = ironic_cloud.session('admin')
     place = {'container': 'heat-plugins-uploads-test', 'object': 'nodes.json'}
-    path = '/{container}'.format(**place)
+    path = '/heat-plugins-uploads-test'
     assert session.put('object-store', path).ok
-    path = '/{container}/{object}'.format(**place)
-    assert session.put('object-store', path, body).ok
+    assert session.put('object-store', f'{path}/nodes.json', body).ok
 
     mistral = flows.Executions(session)
     ended = mistral.run(
@@ -188,40 +329,22 @@ def test_workflows_do_the_same(ironic_cloud, machines, commands):
     assert reasons.pop('node003')
     assert set(reasons.values()) == {''}
     # The passwords have gone from the object store.
-    assert session.get('object-store', path).status == 404
+    answer = session.get('object-store', f'{path}/nodes.json')
+    assert answer.status == 404
 
-    names = ['node000', 'node001', 'node002']
     machines.errors = {'node001': 1}
     with machines.booting():
-        ended = mistral.run('nodes.introspect', nodes=names, provide=True)
+        ended = mistral.run(
+            'nodes.introspect', nodes=names(range(3)), provide=True
+        )
     assert ended['state'] == 'SUCCESS', ended
     output = ended['output']
     assert {one['cpus'] for one in output['found']} == {8}
     attempts = {one['name']: one['attempts'] for one in output['nodes']}
     assert attempts == {'node000': 1, 'node001': 2, 'node002': 1}
     states = machines.states()
-    assert {states[one] for one in names} == {'available'}
+    assert {states[name] for name in attempts} == {'available'}
     # Executions and all that they were given are seen by the whole project.
-    answer = session.get('workflowv2', '/executions?include_output=true')
-    assert b'nodes.register' in answer.body
-    assert baremetal.PASSWORD.encode() not in answer.body
-
-
-@pytest.mark.timeout(300)
-def test_a_move_outlives_a_mistral_that_is_killed(
-    ironic_cloud, machines, commands
-):
-    file = commands.file(map(baremetal.entry, range(3)))
-    commands('register', file, '--no-manage')
-    assert set(machines.states().values()) == {'enroll'}
-    mistral = flows.Executions(ironic_cloud.session('admin'))
-    namespace = mistral.hasten('nodes.move', 'heat_plugins.job', seconds=15)
-    with ironic_cloud.frozen('ironic'):
-        execution_id = mistral.start('nodes.move', namespace, verb='manage')
-        mistral.acts('nodes.work')
-        ironic_cloud.crash('mistral')
-        ironic_cloud.start('mistral')
-    ended = mistral.end(execution_id)
-    assert ended['state'] == 'SUCCESS', ended
-    assert len(ended['output']['done']) == 3
-    assert set(machines.states().values()) == {'manageable'}
+    seen = planning.shown_by_mistral(session)
+    assert 'nodes.register' in seen
+    assert PASSWORD not in seen

@@ -7,107 +7,65 @@ import pathlib
 import uuid
 
 import pytest
+import yaml
 
 from tests import sample_plan
 from tests.functional import base
+from tests.functional import flows
 from tests.functional import planning
 
 # Each playbook takes seconds before its first task, more on a busy machine.
 pytestmark = pytest.mark.timeout(300)
 
 
-def playbook(*tasks, groups=(), hosts='all'):
+def playbook(*tasks, groups=(), hosts='all', **variables):
+    metadata = {'name': 'A test', 'groups': [*groups]}
     return [
         {
             'hosts': hosts,
             'gather_facts': False,
-            'vars': {'metadata': {'name': 'A test', 'groups': [*groups]}},
+            'vars': {'metadata': metadata, **variables},
             'tasks': [*tasks],
         }
     ]
 
 
-def plan_files(validations, required=()):
-    found = planning.files(planning.empty())
-    found['plan-environment.yaml']['required_validations'] = [*required]
-    for name, content in validations.items():
-        found[f'validations/{name}.yaml'] = content
-    return found
+class Commands(planning.Plan):
+    """Commands on validations, of a plan or of something else."""
 
+    def make(self, validations, **sections):
+        content = planning.files(**sections)
+        for name, text in validations.items():
+            content[f'validations/{name}.yaml'] = text
+        super().make(content)
 
-class Sleepers:
-    """Playbooks that do not end, and the processes that are theirs.
+    def about(self, name):
+        """Return the same, with something else for the plan's name."""
+        found = copy.copy(self)
+        found.name = name
+        return found
 
-    Of these processes one stays in the task, and one does all that it can
-    to be forgotten.
-    """
+    def runs(self):
+        return self('validation result list')
 
-    def __init__(self):
-        # Nobody else on this machine sleeps for that long.
-        self.seconds = str(10_000_000 + uuid.uuid4().int % 1_000_000)
-
-    def playbook(self):
-        forgotten = f"setsid env -i sh -c 'sleep {self.seconds} &'"
-        return playbook(
-            {
-                'name': 'sleep',
-                'ansible.builtin.shell': f'{forgotten}; sleep {self.seconds}',
-            },
-            groups=('slow',),
-        )
-
-    def found(self):
-        """Return the command lines that tell of them."""
-        lines = []
-        for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
-            try:
-                line = path.read_bytes().replace(b'\0', b' ').decode()
-            except (OSError, UnicodeDecodeError):
-                continue
-            if line.startswith('sleep ') and self.seconds in line:
-                lines.append(line)
-        return lines
-
-    def begun(self):
-        base.until(lambda: len(self.found()) == 2, 120)
-
-    def gone(self):
-        base.until(lambda: not self.found(), 120)
-
-
-@pytest.fixture(autouse=True)
-def results(cloud):
-    """No result before a test, and none after."""
-    planning.forget_validations(cloud.session())
-    yield
-    planning.forget_validations(cloud.session())
+    def tasks(self, validation):
+        """Return the tasks of a validation in the last run."""
+        run = self.about(self.runs()[0]['Run'])
+        return run('validation result show', validation)
 
 
 @pytest.fixture
 def plan(cloud, tmp_path):
-    found = planning.Plan(cloud, tmp_path, f'checked-{uuid.uuid4().hex[:6]}')
+    """A plan; there is no result before a test, and none after."""
+    planning.forget_validations(cloud.session())
+    found = Commands(cloud, tmp_path, f'checked-{uuid.uuid4().hex[:6]}')
     yield found
     found.purge()
+    planning.forget_validations(cloud.session())
 
 
 def outcomes(found):
     return {one['Validation']: one['State'] for one in found}
-
-
-def runs(plan):
-    return plan('validation result list')
-
-
-def about(plan, name):
-    """Return the same commands, with something else for the plan's name."""
-    found = copy.copy(plan)
-    found.name = name
-    return found
-
-
-def tasks(plan, run, validation):
-    """Return the tasks of a validation in a run."""
-    return about(plan, run)('validation result show', validation)
 
 
 @pytest.mark.long
@@ -115,35 +73,26 @@ def tasks(plan, run, validation):
 def test_those_of_a_plan_are_run_by_mistral_and_kept(cloud, plan):
     secret = f'secret-{uuid.uuid4().hex}'
     show = {'ansible.builtin.debug': {'msg': 'with {{ password }}'}}
+    count = {'name': 'count', 'ansible.builtin.command': 'echo {{ password }}'}
+    judge = {
+        'name': 'judge',
+        'ansible.builtin.fail': {'msg': 'bad {{ password }}'},
+    }
     plan.make(
-        plan_files(
-            {
-                'good': playbook(show, groups=('prep',)),
-                'bad': playbook(
-                    {
-                        'name': 'count',
-                        'ansible.builtin.command': 'echo {{ password }}',
-                    },
-                    {
-                        'name': 'judge',
-                        'ansible.builtin.fail': {'msg': 'bad {{ password }}'},
-                    },
-                    groups=('prep', 'after'),
-                ),
-                'lonely': playbook(show, groups=('prep',), hosts='nobody'),
-                'other': playbook(show),
-                'garbled': 'a: [',
-            }
-        )
+        {
+            'good': playbook(show, groups=('prep',)),
+            'bad': playbook(count, judge, groups=('prep', 'after')),
+            'lonely': playbook(show, groups=('prep',), hosts='nobody'),
+            'other': playbook(show),
+            'garbled': 'a: [',
+        }
     )
     listed = plan('validation list', '--group', 'prep')
     assert [one['Validation'] for one in listed] == ['bad', 'good', 'lonely']
 
-    code, output, said = plan.run(
-        'validation run',
-        *('--group', 'prep', '--secrets', '-', '--localhost'),
-        said=f'password: {secret}',
-    )
+    order = ('validation run', '--secrets', '-', '--localhost')
+    given = f'password: {secret}'
+    code, output, said = plan.run(*order, '--group', 'prep', said=given)
     assert code == 3, said
     found = json.loads(output)
     assert outcomes(found) == {
@@ -154,37 +103,21 @@ def test_those_of_a_plan_are_run_by_mistral_and_kept(cloud, plan):
     assert found[0]['Reason'] == 'localhost: judge: bad ******'
     assert 'nobody' in found[2]['Reason']
     assert 'good: PASSED' in said
-
-    [kept] = runs(plan)
-    assert (kept['State'], kept['Summary']) == (
-        'FAILED',
-        {'FAILED': 2, 'PASSED': 1},
-    )
-    done = tasks(plan, kept['Run'], 'bad')
+    [kept] = plan.runs()
+    assert kept['State'] == 'FAILED'
+    assert kept['Summary'] == {'FAILED': 2, 'PASSED': 1}
+    done = plan.tasks('bad')
     assert [(one['Task'], one['State']) for one in done] == [
         ('count', 'changed'),
         ('judge', 'failed'),
     ]
     # In the group that it names, this machine is checked.
-    code, output, said = plan.run(
-        'validation run',
-        *('--validation', 'lonely', '--secrets', '-', '--localhost'),
-        *('--host-group', 'nobody'),
-        said=f'password: {secret}',
-    )
-    assert (code, outcomes(json.loads(output))) == (0, {'lonely': 'PASSED'})
+    lonely = ('--validation', 'lonely', '--host-group', 'nobody')
+    assert outcomes(plan(*order, *lonely, said=given)) == {'lonely': 'PASSED'}
     # Nothing secret has come out, and nothing has stayed behind.
     session = cloud.session()
-    rows = [
-        session.get('workflowv2', path).body.decode()
-        for path in (
-            '/executions?include_output=true',
-            '/tasks?include_result=true',
-            '/action_executions?include_output=true',
-        )
-    ]
     log = cloud.log('mistral').read_text(errors='replace')
-    for text in (*rows, plan.said, log):
+    for text in (planning.shown_by_mistral(session), plan.said, log):
         assert secret not in text
     prefix = 'heat-plugins-uploads'
     found = session.get('object-store', f'?format=json&prefix={prefix}')
@@ -192,39 +125,41 @@ def test_those_of_a_plan_are_run_by_mistral_and_kept(cloud, plan):
     assert not session.get('object-store', f'/{uploads}').body
 
 
-def test_stopped_in_the_middle_it_leaves_no_process(plan):
-    sleepers = Sleepers()
-    plan.make(plan_files({'slow': sleepers.playbook()}))
-    code, _, said = plan.run('validation run', '--no-wait')
-    assert code == 6, said
-    sleepers.begun()
-    [run] = runs(plan)
+def test_stopped_or_cancelled_they_leave_no_process(cloud, plan):
+    # Nobody else on this machine sleeps for that long.
+    seconds = str(10_000_000 + uuid.uuid4().int % 1_000_000)
+    # One process stays in the task, and one does all to be forgotten.
+    script = f"setsid env -i sh -c 'sleep {seconds} &'; sleep {seconds}"
+    task = {'name': 'sleep', 'ansible.builtin.shell': script}
+
+    def sleeping():
+        found = 0
+        for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+            try:
+                words = path.read_bytes().split(b'\0')
+            except OSError:
+                continue
+            found += words[:2] == [b'sleep', seconds.encode()]
+        return found
+
+    plan.make({'slow': playbook(task, groups=('slow',))})
+    plan.fails(6, 'validation run', '--no-wait')
+    base.until(lambda: sleeping() == 2, 120)
+    [run] = plan.runs()
     assert run['State'] == 'RUNNING'
-    found = about(plan, run['Run'])('validation stop')
+    found = plan.about(run['Run'])('validation stop')
     assert outcomes(found) == {'slow': 'STOPPED'}
-    assert sleepers.found() == []
+    assert sleeping() == 0
 
-
-def test_a_workflow_that_is_cancelled_leaves_no_process(cloud, plan):
-    sleepers = Sleepers()
-    plan.make(plan_files({'slow': sleepers.playbook()}))
-    session = cloud.session()
-    answer = session.post(
-        'workflowv2',
-        '/executions',
-        {
-            'workflow_name': 'validations.run_group',
-            'input': {'plan': plan.name, 'group': 'slow'},
-        },
+    mistral = flows.Executions(cloud.session())
+    execution = mistral.start(
+        'validations.run_group', plan=plan.name, group='slow'
     )
-    assert answer.ok, answer
-    path = f'/executions/{answer.json()["id"]}'
-    sleepers.begun()
-    answer = session.put('workflowv2', path, {'state': 'CANCELLED'})
-    assert answer.ok, answer
-    sleepers.gone()
-    base.until(lambda: runs(plan)[0]['State'] == 'STOPPED')
-    assert session.get('workflowv2', path).json()['state'] == 'CANCELLED'
+    base.until(lambda: sleeping() == 2, 120)
+    mistral.stop(execution)
+    base.until(lambda: not sleeping(), 120)
+    base.until(lambda: plan.runs()[0]['State'] == 'STOPPED')
+    assert mistral.show(execution)['state'] == 'CANCELLED'
 
 
 @pytest.mark.long
@@ -233,43 +168,35 @@ def test_a_deployment_needs_what_the_plan_requires(plan):
         'name': 'judge',
         'ansible.builtin.assert': {'that': '{{ enough }}'},
     }
-    good = playbook(judge, groups=('prep',))
-    good[0]['vars']['enough'] = False
-    plan.make(plan_files({'enough': good}, required=('prep',)))
-    code, said = plan.fails('deploy')
-    assert (code, 'enough: localhost: judge' in said) == (1, True), said
+    bad = playbook(judge, groups=('prep',), enough=False)
+    plan.make({'enough': bad}, required_validations=['prep'])
+    assert 'enough: localhost: judge' in plan.fails(1, 'deploy')
     assert plan('status')['status'] == 'NOT_DEPLOYED'
 
-    good[0]['vars']['enough'] = True
+    # The servers are those that the stack names.
     hosts = {
         'one': {'address': '127.0.0.1', 'groups': ['web']},
         'two': '127.0.0.2',
     }
-    template = planning.root()
+    template = yaml.safe_load(planning.ROOT)
     template['outputs']['validation_hosts'] = {'value': hosts}
-    where = playbook(
-        {'ansible.builtin.debug': {'msg': 'at {{ ansible_host }}'}}
-    )
+    where = {'ansible.builtin.debug': {'msg': 'at {{ ansible_host }}'}}
+    good = playbook(judge, groups=('prep',), enough=True)
     plan.write(
         {
             'validations/enough.yaml': good,
-            'validations/where.yaml': where,
+            'validations/where.yaml': playbook(where),
             'shop.yaml': template,
         }
     )
     plan('set', '--from', str(plan.folder))
     assert plan('deploy')['status'] == 'CREATE_COMPLETE'
-
-    # The servers are those that the stack names.
     found = plan(
         'validation run', '--connection', 'local', '--validation', 'where'
     )
     assert found[0]['Hosts'] == {'one': '1 ok', 'two': '1 ok'}
-    done = tasks(plan, runs(plan)[0]['Run'], 'where')
-    assert {(one['Host'], one['Message']) for one in done} == {
-        ('one', 'at 127.0.0.1'),
-        ('two', 'at 127.0.0.2'),
-    }
+    messages = {one['Host']: one['Message'] for one in plan.tasks('where')}
+    assert messages == {'one': 'at 127.0.0.1', 'two': 'at 127.0.0.2'}
 
 
 @pytest.mark.long
@@ -279,24 +206,16 @@ def test_a_published_set_is_listed_and_run(plan, tmp_path):
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    here = about(plan, '--local')
+    here = plan.about('--local')
     where = ('--from', str(folder))
     listed = here('validation list', *where)
     assert len(listed) == 15
-    assert {one['Name'] for one in listed} >= {
-        'Verify DNS',
-        'Verify the server fits the RAM requirements',
+    assert 'Verify DNS' in {one['Name'] for one in listed}
+    order = ('validation run', *where, '--validation', 'check-ram')
+    ram = '--variable', 'minimal_ram_gb=1', '--validation', 'no-op'
+    assert outcomes(here(*order, *ram)) == {
+        'check-ram': 'PASSED',
+        'no-op': 'PASSED',
     }
-    ram = ('--validation', 'check-ram', '--variable')
-    found = here(
-        'validation run',
-        *(*where, *ram, 'minimal_ram_gb=1', '--validation', 'no-op'),
-    )
-    assert outcomes(found) == {'check-ram': 'PASSED', 'no-op': 'PASSED'}
-    code, output, said = here.run(
-        'validation run', *where, *ram, 'minimal_ram_gb=9999'
-    )
-    assert (code, outcomes(json.loads(output))) == (
-        3,
-        {'check-ram': 'FAILED'},
-    ), said
+    said = here.fails(3, *order, '--variable', 'minimal_ram_gb=9999')
+    assert 'check-ram: FAILED' in said

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What plans hold, with a real Swift, Mistral and Heat behind them."""
 
-import dataclasses
 import io
 
 from keystoneauth1 import session as ks_session
@@ -16,10 +15,10 @@ from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
-from heat_plugins.objectstore import stores
-from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_service
+from heat_plugins.plans.content import selection
 from tests import sample_plan
+from tests.unit.plans import fakes
 
 TEMPLATE = b'heat_template_version: 2021-04-16\n'
 
@@ -29,67 +28,36 @@ FILES = {
     'n/node.yaml': TEMPLATE + b'outputs: {a: {value: {get_file: ../a b}}}\n',
     'a b': 'é % ?\n'.encode(),
     'empty': b'',
-    'environments/one.yaml': b'parameter_defaults: {}\n',
-    'environments/two.yaml': b'parameter_defaults: {}\n',
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class User:
-    """What a user has of a cloud."""
-
-    store: stores.ObjectStore
-    registry: mistral_plans.MistralRegistry
-    stacks: heat_plans.PlanStacks
-
-    def plans(self, registry=None):
-        return plan_service.Plans(
-            self.store, registry or self.registry, self.stacks
-        )
-
-
-@pytest.fixture(scope='module')
-def user(cloud):
-    env = cloud.env()
-    session = ks_session.Session(
-        auth=v3.Password(
-            auth_url=env['OS_AUTH_URL'],
-            username=env['OS_USERNAME'],
-            password=env['OS_PASSWORD'],
-            project_name=env['OS_PROJECT_NAME'],
-            user_domain_id='default',
-            project_domain_id='default',
-        ),
-        verify=env.get('OS_CACERT') or True,
-    )
-    reached = rest.Cloud(session)
-    return User(
-        store=swift.connect(reached),
-        registry=mistral_plans.MistralRegistry(reached),
-        stacks=heat_plans.PlanStacks(reached),
-    )
-
-
 @pytest.fixture(name='plans')
-def no_plans(user):
+def no_plans(cloud):
     """The plans, none before and none after."""
-    found = user.plans()
+    env = cloud.env()
+    auth = v3.Password(
+        auth_url=env['OS_AUTH_URL'],
+        username=env['OS_USERNAME'],
+        password=env['OS_PASSWORD'],
+        project_name=env['OS_PROJECT_NAME'],
+        user_domain_id='default',
+        project_domain_id='default',
+    )
+    verify = env.get('OS_CACERT') or True
+    reached = rest.Cloud(ks_session.Session(auth=auth, verify=verify))
+    registry = mistral_plans.MistralRegistry(reached)
+    found = plan_service.Plans(
+        swift.connect(reached), registry, heat_plans.PlanStacks(reached)
+    )
     assert found.summaries() == []
     yield found
     for one in found.summaries():
         found.delete(one.name)
-    assert user.registry.find() == []
-
-
-def exported(plans, name):
-    file = io.BytesIO()
-    plans.export(name, file)
-    file.seek(0)
-    return tarballs.read(file)
+    assert registry.find() == []
 
 
 @pytest.mark.quick
-def test_a_plan_is_made_changed_exported_and_deleted(user, plans):
+def test_a_plan_is_made_changed_exported_and_deleted(plans):
     made = plans.create('plan', FILES, description='é')
     assert made.entries.keys() == FILES.keys()
     assert plans.load('plan') == made
@@ -103,12 +71,9 @@ def test_a_plan_is_made_changed_exported_and_deleted(user, plans):
         'a b',
         'plan-environment.yaml#passwords',
     }
-    user.stacks.validate(resolved)
+    plans.stacks.validate(resolved)
 
     files = {**FILES, 'a b': b'other', 'new': b''}
-    with pytest.raises(errors.Invalid, match='Cannot delete empty'):
-        plans.update('plan', files, delete=['empty'])
-    assert plans.load('plan') == made
     sent = []
     plans.update(
         'plan', files, progress=lambda done, every: sent.append(every)
@@ -117,7 +82,10 @@ def test_a_plan_is_made_changed_exported_and_deleted(user, plans):
     changed = plans.update('plan', {}, delete=['empty', 'new'])
     assert changed.entries.keys() == FILES.keys() - {'empty'}
 
-    content = exported(plans, 'plan')
+    file = io.BytesIO()
+    plans.export('plan', file)
+    file.seek(0)
+    content = tarballs.read(file)
     assert content.keys() == changed.entries.keys()
     secret = changed.environment.passwords['Key']
     assert secret.encode() not in b''.join(content.values())
@@ -128,39 +96,53 @@ def test_a_plan_is_made_changed_exported_and_deleted(user, plans):
     assert [one.name for one in plans.summaries()] == ['copy']
     with pytest.raises(errors.NotFound):
         plans.load('plan')
-    assert not storage.Container(user.store, 'plan', pools.Pool()).exists()
-
-
-def test_plans_without_mistral_are_kept_in_swift(user):
-    names = plan_claims.Names(user.store)
-    plans = user.plans(names)
-    plans.create('plan', FILES)
-    with pytest.raises(errors.Refused):
-        user.plans(names).create('plan', FILES)
-    plans.select('plan', {'environments/one.yaml': True})
-    assert [one.name for one in plans.summaries()] == ['plan']
-    plans.delete('plan')
-    assert plans.summaries() == []
-    container = f'{plan_claims.CONTAINER}-{user.store.project_id}'
-    user.store.delete_container(container)
+    assert not storage.Container(plans.store, 'plan', pools.Pool()).exists()
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_plan_from_the_field_works(user, plans):
+def test_a_plan_from_the_field_works(plans):
     plan = plans.create('sample', sample_plan.content(), render=True)
     assert len(plan.entries) == 1092
-    found = plans.capabilities(plan)
-    assert len(found.warnings) == 3
-
+    offered = plans.capabilities(plan)
+    assert len(offered.groups) - 1 == 33
+    lost = 'environments/containers-default-parameters.yaml'
+    assert len(offered.warnings) == 3
+    assert lost in offered.warnings[0]
+    roles = [role.name for role in plans.roles(plan)]
+    assert roles[:2] == ['Controller', 'Compute']
+    before = plan.environment
+    tried = 0
+    for path, one in offered.environments.items():
+        if one.enabled or not one.present:
+            continue
+        after = selection.select(
+            before, offered, {path: True}, requirements=True
+        )
+        assert path in after.enabled
+        off = dict.fromkeys({*after.enabled} - {*before.enabled}, False)
+        assert selection.select(after, offered, off) == before
+        tried += 1
+    assert tried == 200
+    # It is larger than Heat takes by default, as it was written.
     path = 'environments/network-isolation.yaml'
     chosen = plans.select('sample', {path: True}, requirements=True)
-    assert path in chosen.environment.enabled
-    resolved = plans.resolve(chosen)
-    assert resolved.warnings == ()
-    # It is larger than Heat takes by default, as it was written.
-    validated = user.stacks.validate(resolved)
+    found = plans.resolve(chosen)
+    assert found.warnings == ()
+    validated = plans.stacks.validate(found)
     assert 'ControllerCount' in validated['Parameters']
+    # A broken reference of an environment is a warning.
+    path = 'environments/storage/cinder-netapp-config.yaml'
+    [missing] = plans.resolve(plans.select('sample', {path: True})).warnings
+    assert f'{path} refers to environments/puppet/services/' in missing
 
-    before = plan.environment
-    assert plans.select('sample', {path: False}).environment == before
+
+@pytest.mark.parametrize('version', sample_plan.RELEASES)
+def test_later_releases_of_it_are_created_and_chosen(version):
+    plans = fakes.Cloud().plans
+    plan = plans.create('sample', sample_plan.content(version), render=True)
+    assert 'Controller' in [role.name for role in plans.roles(plan)]
+    path = 'environments/network-isolation.yaml'
+    plan = plans.select('sample', {path: True}, requirements=True)
+    assert path in plan.environment.enabled
+    assert plans.resolve(plan).warnings == ()

@@ -10,13 +10,11 @@ from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 
-SERVERS = ('server0', 'server1')
-
 _BACKUP = '#!/bin/sh\necho "level $level"\n'
 
 
 def template(**properties):
-    """Return a deployment with a URL, and a fleet of which it is not."""
+    """Return a deployment with an action that runs on demand."""
     config = running.component({'CREATE': '', 'BACKUP': _BACKUP}, {'level': 3})
     server = {}
     if conftest.PROFILE == 'small':
@@ -34,24 +32,6 @@ def template(**properties):
         name: {'value': {'get_attr': ['deployment', name]}}
         for name in ('runs', 'trigger_url')
     }
-    return whole
-
-
-def fleet():
-    """Return a group with two servers."""
-    whole = template(members='single')
-    resources = whole['resources']
-    group = resources.pop('deployment')['properties']
-    server = resources.pop('server')
-    resources['config'].pop('depends_on')
-    resources.update(dict.fromkeys(SERVERS, server))
-    del group['server']
-    group['servers'] = {name: {'get_resource': name} for name in SERVERS}
-    resources['fleet'] = {
-        'type': 'OS::Heat::SoftwareDeploymentGroup',
-        'properties': group,
-    }
-    whole['outputs'] = {'runs': {'value': {'get_attr': ['fleet', 'runs']}}}
     return whole
 
 

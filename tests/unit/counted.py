@@ -2,6 +2,8 @@
 """Counts in memory, as an engine that exports metrics does."""
 
 import collections
+import functools
+import itertools
 
 import fixtures
 
@@ -16,19 +18,15 @@ class Counted(fixtures.Fixture):
         self.addCleanup(metrics.install, {})
         metrics.install(
             {
-                (metric, value): self._recorder(metric, value)
+                each: functools.partial(self._record, each)
                 for metric in metrics.TABLE
-                for value in metric.values
+                for each in itertools.product([metric], metric.values)
             }
         )
 
-    def _recorder(self, metric, value):
-        is_counter = metric.kind is metrics.MetricKind.COUNTER
-
-        def record(number):
-            self._counts[metric, value] += number if is_counter else 1
-
-        return record
+    def _record(self, each, number):
+        is_counter = each[0].kind is metrics.MetricKind.COUNTER
+        self._counts[each] += number if is_counter else 1
 
     def of(self, metric):
         """Return the counts of a metric that are not 0, by value.

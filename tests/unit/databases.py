@@ -40,15 +40,15 @@ def mariadb():
     _require('pymysql', 'mariadbd', 'mariadb-install-db', 'mariadb')
     folder = _folder()
     user = pwd.getpwuid(os.getuid()).pw_name
-    _run(
-        *('mariadb-install-db', '--no-defaults', '--skip-test-db'),
-        *('--auth-root-authentication-method=normal', f'--user={user}'),
-        f'--datadir={folder}/data',
+    own = f'--user={user}', f'--datadir={folder}/data'
+    _until(
+        *('mariadb-install-db', '--no-defaults', '--skip-test-db', *own),
+        '--auth-root-authentication-method=normal',
+        attempts=1,
     )
-    socket = folder / 'socket'
+    socket = f'{folder}/socket'
     _serve(
-        *('mariadbd', '--no-defaults', f'--user={user}'),
-        *(f'--datadir={folder}/data', f'--socket={socket}'),
+        *('mariadbd', '--no-defaults', *own, f'--socket={socket}'),
         *('--skip-networking', '--innodb-flush-log-at-trx-commit=0'),
         *(f'--character-set-server={_CHARSET}', '--performance-schema=0'),
     )
@@ -56,10 +56,8 @@ def mariadb():
         *('mariadb', '--no-defaults', '--user=root', f'--socket={socket}'),
         '--execute=CREATE DATABASE heat',
     )
-    return (
-        f'mysql+pymysql://root@localhost/heat?unix_socket={socket}'
-        f'&charset={_CHARSET}'
-    )
+    where = f'unix_socket={socket}&charset={_CHARSET}'
+    return f'mysql+pymysql://root@localhost/heat?{where}'
 
 
 class PostgreSQL:
@@ -71,7 +69,7 @@ class PostgreSQL:
 
     def __init__(self):
         _require('psycopg2', 'initdb', 'postgres', 'pg_isready', 'setpriv')
-        folder = _folder()
+        self._folder = folder = _folder()
         # It refuses to run as root.
         self._prefix = ()
         if os.getuid() == 0:
@@ -81,11 +79,11 @@ class PostgreSQL:
                 *('setpriv', f'--reuid={account.pw_uid}'),
                 *(f'--regid={account.pw_gid}', '--clear-groups'),
             )
-        self._folder = folder
         self.url = f'postgresql+psycopg2://root@/heat?host={folder}'
-        _run(
+        _until(
             *(*self._prefix, 'initdb', '--username=root', '--auth=trust'),
             f'{folder}/data',
+            attempts=1,
         )
         self.start()
         _until('createdb', '--username=root', f'--host={folder}', 'heat')
@@ -124,39 +122,26 @@ def _folder():
     return folder
 
 
-def _run(*command):
-    done = _popen(command, subprocess.run, capture_output=True, text=True)
-    if done.returncode:
-        raise AssertionError(f'{command[0]}: {done.stdout}{done.stderr}')
-
-
-def _popen(command, start, **options):
-    program = shutil.which(command[0], path=_PATH)
+def _start(start, name, *arguments, **options):
+    program = shutil.which(name, path=_PATH)
     environment = {**os.environ, 'PATH': _PATH}
-    return start([program, *command[1:]], env=environment, **options)
+    return start([program, *arguments], env=environment, **options)
 
 
 def _serve(*command):
-    server = _popen(
-        command,
-        subprocess.Popen,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-    def stop():
-        server.kill()
-        server.wait()
-
-    atexit.register(stop)
+    quiet = dict.fromkeys(('stdout', 'stderr'), subprocess.DEVNULL)
+    server = _start(subprocess.Popen, *command, **quiet)
+    atexit.register(server.wait)
+    atexit.register(server.kill)
     return server
 
 
-def _until(*command):
+def _until(*command, attempts=300):
     """Repeat a command until the server answers."""
-    for _ in range(300):
-        done = _popen(command, subprocess.run, capture_output=True, text=True)
+    for _ in range(attempts):
+        found = {'capture_output': True, 'text': True}
+        done = _start(subprocess.run, *command, **found)
         if done.returncode == 0:
             return
         time.sleep(0.1)
-    raise AssertionError(done.stderr)
+    raise AssertionError(f'{command[0]}: {done.stdout}{done.stderr}')

@@ -2,14 +2,12 @@
 """Load resource types as heat-engine does, and print what came of it.
 
 Run with the Python of an environment that has Heat. For each line of standard
-input, the path of a heat.conf, a fork takes the steps of
-heat.cmd.engine.launch_engine up to the engine's service object, which loads
-the plugins. To start it would need a database and a message bus, so Heat's
-own part of that is left out. On standard output: a line of JSON with the
-class of each resource type, the client plugins, (logger, message) for each
-warning, and how many threads look for deployments of dead engines: once all
-is loaded, in a forked process once its engine has started, in its parent, and
-once that has started one, too.
+input, the path of a heat.conf, a fork makes the engine's service object, which
+loads the plugins; to start it would need a database and a message bus. On
+standard output: a line of JSON with the class of each resource type, the
+client plugins, (logger, message) for each warning, and how many threads look
+for deployments of dead engines: once all is loaded, in a forked process once
+its engine has started, in its parent, and once that has started one, too.
 """
 
 import json
@@ -86,8 +84,7 @@ def _looking_in_child(engine):
         finally:
             os._exit(0)
     os.close(writes)
-    with open(reads, 'rb') as pipe:
-        return int(pipe.read())
+    return int(os.read(reads, 9))
 
 
 def main():

@@ -64,8 +64,7 @@ _KEYSTONE = (
 )
 
 cfg.CONF.import_opt(
-    'keystone_backend',
-    'heat.engine.clients.os.keystone.heat_keystoneclient',
+    'keystone_backend', 'heat.engine.clients.os.keystone.heat_keystoneclient'
 )
 
 # Else each connection that goes back to its pool lets other processes run:
@@ -125,9 +124,7 @@ class Auth(plugin.BaseAuthPlugin):
     def __init__(self):
         super().__init__()
         self.tokens = 0
-        self.endpoints = {
-            'orchestration': f'http://heat.invalid/v1/{PROJECT}',
-        }
+        self.endpoints = {'orchestration': f'http://heat.invalid/v1/{PROJECT}'}
 
     def get_token(self, session, **kwargs):
         self.tokens += 1
@@ -278,10 +275,7 @@ class Heat:
         :param template: its text, or a map.
         """
         stack = heat_stack.Stack(
-            self.context,
-            name,
-            self._template(template, parameters),
-            **options,
+            self.context, name, self._template(template, parameters), **options
         )
         stack.store()
         return stack

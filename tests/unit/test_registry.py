@@ -2,11 +2,15 @@
 """Which resource types the registry loads, and what it says of the others."""
 
 import importlib.metadata
+import importlib.util
 import logging
+import pathlib
+from unittest import mock
 
 from oslo_config import cfg
 import pytest
 
+from heat_plugins import __main__ as main
 from heat_plugins import registry
 
 
@@ -121,3 +125,25 @@ def test_any_exception_on_import_leaves_out_its_type(
     classes, (warning,) = load((MINE, f'{module.stem}:Thing'))
     assert MINE not in classes
     assert 'ValueError: no such colour' in warning
+
+
+@pytest.fixture
+def loader():
+    (path,) = pathlib.Path(main.PLUGIN_DIR).glob('*.py')
+    # Heat gives a module in plugin_dirs such a name.
+    name = f'heat.engine.plugins.{path.stem}'
+    spec = importlib.util.spec_from_file_location(name, path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_an_error_of_the_registry_does_not_get_out(
+    loader, monkeypatch, caplog
+):
+    load = mock.Mock(return_value={'OS::Test::Thing': object})
+    monkeypatch.setattr(registry, 'load', load)
+    assert loader.resource_mapping() == {'OS::Test::Thing': object}
+    load.side_effect = ValueError('no such colour')
+    assert loader.resource_mapping() == {}
+    assert 'ValueError: no such colour' in caplog.text

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that end, and whose failures are those of the test."""
+"""Threads whose failures are those of the test."""
 
+from concurrent import futures
 import threading
 import types
 
@@ -22,22 +23,8 @@ def stand_in(start):
 
 def run(*tasks):
     """Do several things at the same time; raise what one of them raises."""
-    failures = []
-
-    def guard(task):
-        try:
-            task()
-        except BaseException as exc:
-            failures.append(exc)
-
-    threads = [
-        threading.Thread(target=guard, args=(task,), daemon=True)
-        for task in tasks
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads)
-    for failure in failures:
-        raise failure
+    pool = futures.ThreadPoolExecutor(len(tasks))
+    begun = [pool.submit(task) for task in tasks]
+    pool.shutdown(wait=False)
+    for each in begun:
+        each.result(60)

@@ -279,12 +279,12 @@ def container_in_use(
 
 def has_deployments(context: heat_types.Context, root_stack_id: str) -> bool:
     """Say whether a root stack has deployments that servers were given."""
-    query = (
+    return rows.finds(
+        context,
         sqlalchemy.select(_Deployment.id)
         .join(_Resource, is_of_resource())
-        .where(_Resource.root_stack_id == root_stack_id)
+        .where(_Resource.root_stack_id == root_stack_id),
     )
-    return rows.finds(context, query)
 
 
 def is_of_resource() -> Any:
@@ -494,12 +494,16 @@ def may_be_replaced(
 
     :param number: of the resource, in the database.
     """
-    query = sqlalchemy.select(_Resource.id).where(
-        _Resource.id == number,
-        _Resource.engine_id.is_(None),
-        ~has_replacement(template_id, lambda newer: newer.status != 'FAILED'),
+    return rows.finds(
+        context,
+        sqlalchemy.select(_Resource.id).where(
+            _Resource.id == number,
+            _Resource.engine_id.is_(None),
+            ~has_replacement(
+                template_id, lambda newer: newer.status != 'FAILED'
+            ),
+        ),
     )
-    return rows.finds(context, query)
 
 
 # Stacks
@@ -593,10 +597,12 @@ def projects_with_users_in(
 
 def has_users_in(context: heat_types.Context, users_project: str) -> bool:
     """Say whether a stack of the project has its users in another project."""
-    query = sqlalchemy.select(_Stack.id).where(
-        _is_own(context), _Stack.stack_user_project_id == users_project
+    return rows.finds(
+        context,
+        sqlalchemy.select(_Stack.id).where(
+            _is_own(context), _Stack.stack_user_project_id == users_project
+        ),
     )
-    return rows.finds(context, query)
 
 
 def project_of_stack(context: heat_types.Context, stack_id: str) -> str:
@@ -973,10 +979,12 @@ def idle(
 
 def has_snapshots(context: heat_types.Context, stack_id: str) -> bool:
     """Say whether there are snapshots of a stack."""
-    query = sqlalchemy.select(models.Snapshot.id).where(
-        models.Snapshot.stack_id == stack_id
+    return rows.finds(
+        context,
+        sqlalchemy.select(models.Snapshot.id).where(
+            models.Snapshot.stack_id == stack_id
+        ),
     )
-    return rows.finds(context, query)
 
 
 def points(context: heat_types.Context, stalled: Idle) -> dict[PointKey, Any]:

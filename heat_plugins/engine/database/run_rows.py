@@ -45,6 +45,7 @@ _Result = TypeVar('_Result')
 _Run = run_tables.RUN.c
 _Target = run_tables.TARGET.c
 _COUNT = sqlalchemy.func.count()
+_Total = sqlalchemy.func.sum(_Run.targets)
 
 # A target, and its run without what is encrypted, which may be long.
 _BARE = (
@@ -60,9 +61,11 @@ _BARE = (
 
 _DAY = 24 * 3600
 
+_IN_PROGRESS = _Run.ended_at.is_(None)
+
 # When a run that a user has deleted has ended: it is the first to be removed.
 _DELETED = 0
-_IS_SHOWN = _Run.ended_at.is_(None) | (_Run.ended_at > _DELETED)
+_IS_SHOWN = _IN_PROGRESS | (_Run.ended_at > _DELETED)
 
 # Tries of a step whose keys were taken, and are free when they are read.
 _TRIES = 3
@@ -139,17 +142,14 @@ def _in_database(
 
 def _failure(exc: Exception) -> errors.Error:
     """Return an error that a statement has met as one for users."""
-    try:
-        is_ready = run_tables.is_ready(db_api.get_engine())
-    except Exception:
-        is_ready = True
-    if is_ready:
-        return errors.Unavailable(
-            f"Heat's database refuses a statement: {type(exc).__name__}"
-        )
-    return errors.ServiceError(
-        "The tables of runs are not in Heat's database. An operator must run "
-        f'"{run_tables.COMMAND}" on a host of heat-engine'
+    with contextlib.suppress(Exception):
+        if not run_tables.is_ready(db_api.get_engine()):
+            return errors.ServiceError(
+                "The tables of runs are not in Heat's database. An operator "
+                f'must run "{run_tables.COMMAND}" on a host of heat-engine'
+            )
+    return errors.Unavailable(
+        f"Heat's database refuses a statement: {type(exc).__name__}"
     )
 
 
@@ -335,8 +335,8 @@ class RunRows:
                 )
                 for row in session.execute(query):
                     run = _with_targets(row, _bare_order(row), [row])
-                    deployment_id = run.order.members[0].deployment_id
-                    found.setdefault(deployment_id, []).append(run)
+                    (member,) = run.order.members
+                    found.setdefault(member.deployment_id, []).append(run)
         return found
 
     @_in_database
@@ -392,7 +392,7 @@ class RunRows:
     def led_by(self, engine_id: str) -> abc.Mapping[str, int]:
         """Return the versions of the runs that an engine leads, by ID."""
         query = sqlalchemy.select(_Run.id, _Run.version).where(
-            _Run.ended_at.is_(None), _Run.engine_id == engine_id
+            _IN_PROGRESS, _Run.engine_id == engine_id
         )
         return {row.id: row.version for row in rows.select(_admin(), query)}
 
@@ -400,7 +400,7 @@ class RunRows:
     def leaders(self) -> abc.Set[str]:
         """Return the engines that lead runs."""
         query = sqlalchemy.select(_Run.engine_id).distinct()
-        query = query.where(_Run.ended_at.is_(None))
+        query = query.where(_IN_PROGRESS)
         return {row.engine_id for row in rows.select(_admin(), query)}
 
     @_in_database
@@ -408,7 +408,7 @@ class RunRows:
         """Let an engine lead runs of a dead one; return their IDs."""
         query = (
             sqlalchemy.select(_Run.id)
-            .where(_Run.ended_at.is_(None), _Run.engine_id == dead)
+            .where(_IN_PROGRESS, _Run.engine_id == dead)
             .order_by(_Run.id)
             .limit(most)
         )
@@ -600,11 +600,10 @@ class RunRows:
     @_in_database
     def most_kept(self, most: int) -> dict[str, int]:
         """Return the projects with most targets, and how many each keeps."""
-        total = sqlalchemy.func.sum(_Run.targets)
         query = (
-            sqlalchemy.select(_Run.project_id, total)
+            sqlalchemy.select(_Run.project_id, _Total)
             .group_by(_Run.project_id)
-            .order_by(total.desc())
+            .order_by(_Total.desc())
             .limit(most)
         )
         return {
@@ -619,7 +618,7 @@ class RunRows:
             sqlalchemy.select(
                 _Run.state, _COUNT, sqlalchemy.func.min(_Run.created_at)
             )
-            .where(_Run.ended_at.is_(None))
+            .where(_IN_PROGRESS)
             .group_by(_Run.state)
         )
         return {
@@ -642,12 +641,11 @@ class RunRows:
             .order_by(_Run.ended_at)
             .limit(run_store.PAGE)
         )
-        number = sqlalchemy.func.sum(_Run.targets)
         size = sqlalchemy.func.sum(_Run.output_bytes)
         crowded = (
-            sqlalchemy.select(_Run.project_id, number, size)
+            sqlalchemy.select(_Run.project_id, _Total, size)
             .group_by(_Run.project_id)
-            .having((number > options.run_targets_kept) | (size > most_bytes))
+            .having((_Total > options.run_targets_kept) | (size > most_bytes))
         )
         old = rows.select(_admin(), ended.where(_Run.ended_at < oldest))
         unwanted = {row.id: row.project_id for row in old}
@@ -810,9 +808,8 @@ def _check_room(session: Any, project_id: str) -> None:
     :raises errors.Refused: they have.
     """
     most = cfg.CONF.heat_plugins.run_targets_kept
-    total = sqlalchemy.func.sum(_Run.targets)
-    query = sqlalchemy.select(total).where(
-        _Run.ended_at.is_(None), _Run.project_id == project_id
+    query = sqlalchemy.select(_Total).where(
+        _IN_PROGRESS, _Run.project_id == project_id
     )
     present = session.execute(query).scalar() or 0
     if present > most:

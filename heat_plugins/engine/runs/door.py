@@ -133,8 +133,8 @@ class Door:
         config = _config(context, wanted)
         limits = run_records.RunLimits.asked(wanted.limits)
         least, most = 2 * live.SLOT, (live.MOST - 1) * live.SLOT
-        limit = least if wanted.log_limit is None else wanted.log_limit
-        if not least <= limit <= most:
+        limit = wanted.log_limit
+        if limit is not None and not least <= limit <= most:
             raise errors.Invalid(f'"log_limit" must be from {least} to {most}')
         notice = _notice(wanted.notify)
         if not wanted.action and config is None:
@@ -161,7 +161,7 @@ class Door:
             with contextlib.suppress(errors.NotFound):
                 known = self._store.load(order.id, context.project_id)
                 if not run_store.is_same_order(known.run.order, order):
-                    raise errors.Exists(order.id)
+                    raise errors.Exists(f'run {order.id}, of another order')
                 return self._shown(known)
         _check_ways(context, wanted)
         stacks = stack_reading.ProjectStacks(context)
@@ -177,10 +177,7 @@ class Door:
                 'dry run, and confirm again'
             )
         run = new_run(order, chosen.targets)
-        try:
-            made = self._store.create(context.project_id, run, leader)
-        except errors.Exists:
-            raise errors.Exists(wanted.run) from None
+        made = self._store.create(context.project_id, run, leader)
         self._wake(wanted.run)
         return self._shown(made)
 
@@ -304,13 +301,12 @@ class Door:
         self, project_id: str, run_id: str, wanted: ordering.Query
     ) -> list[_Answer]:
         """Return a run, and a page of its targets."""
-        one = ordering.Query(run=run_id)
-        newer = dataclasses.replace(one, newer_than=wanted.newer_than)
         if wanted.newer_than is not None and not self._store.heads(
-            project_id, newer
+            project_id,
+            ordering.Query(run=run_id, newer_than=wanted.newer_than),
         ):
             # It must be there all the same.
-            if not self._store.heads(project_id, one):
+            if not self._store.heads(project_id, ordering.Query(run=run_id)):
                 raise errors.NotFound(run_id)
             return [self._door(None)]
         found = self._store.load(run_id, project_id)
@@ -465,9 +461,7 @@ def _as_by_heat() -> abc.Iterator[None]:
     try:
         yield
     except errors.Exists as exc:
-        raise exception.StackExists(
-            stack_name=f'run {exc}, of another order'
-        ) from exc
+        raise exception.StackExists(stack_name=str(exc)) from exc
     except errors.NotFound as exc:
         raise exception.EntityNotFound(entity='Run', name=str(exc)) from exc
     except errors.Unavailable as exc:
@@ -520,9 +514,8 @@ def choose(
     :raises errors.Refused: there are none, or too many. It is no
         `errors.NotFound`, with which an engine without a door answers.
     """
-    chooser = selecting.Chooser(stacks)
     try:
-        return chooser.choose(
+        return selecting.Chooser(stacks).choose(
             dataclasses.replace(wanted, action=action), config
         )
     except errors.NotFound as exc:

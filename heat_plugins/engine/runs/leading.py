@@ -396,8 +396,7 @@ class Leader:
                     busy = {
                         n: errors.AlreadyRunning(
                             f'The action already runs there: run {run_id}. To '
-                            'wait for its end: --if-running wait',
-                            run_id,
+                            'wait for its end: --if-running wait'
                         )
                         for n, run_id in exc.runs.items()
                     }

@@ -83,10 +83,13 @@ Settle = abc.Callable[[abc.Mapping[Key, stepping.Answer]], abc.Collection[Key]]
 def load_stack(stack_id: str, project_id: str) -> Any:
     """Load a stack of a project, with its stored credentials.
 
-    None if it has none that serve.
-
+    :raises errors.Denied: it has none that serve.
     :raises errors.Unavailable: the database does not answer.
     """
+    denied = errors.Denied(
+        'heat-engine cannot load the stack with its stored credentials; its '
+        'log has the cause at debug level'
+    )
     try:
         stack = parser.Stack.load(
             heat_context.get_admin_context(),
@@ -97,10 +100,11 @@ def load_stack(stack_id: str, project_id: str) -> Any:
         raise rows.unavailable(exc) from None
     except Exception as exc:
         LOG.debug('Stack %s cannot be loaded: %s', stack_id, exc)
-        return None
+        raise denied from None
     # Another project would find nothing, and take all for gone.
-    is_ours = stack.tenant_id == stack.context.project_id == project_id
-    return stack if is_ours else None
+    if not stack.tenant_id == stack.context.project_id == project_id:
+        raise denied
+    return stack
 
 
 def progress(
@@ -108,19 +112,17 @@ def progress(
 ) -> tuple[float | None, str | None]:
     """Return percent and message that the server of a target has reported.
 
-    :raises errors.Error: it has reported none, or that cannot be told.
+    :raises Exception: it has reported none, or that cannot be told.
     """
     servers = RunServers(lambda answers: ())
-    given = servers.given(project_id, run, [number])
-    if number not in given:
-        raise errors.NotFound('Its server has nothing')
+    given = servers.given(project_id, run, [number])[number]
     stack_id = run.order.members[number].stack_id
     stack = servers.of_stack(project_id, stack_id)
     objects = stack.objects(run_store.key_of(run, number))
     content = stack.hub.store.get_object(
         objects.container, objects.report, run_objects.REPORT_LIMIT
     )
-    return run_objects.parse_report(content, given[number].mask)
+    return run_objects.parse_report(content, given.mask)
 
 
 def clear(surplus: run_store.Surplus) -> None:
@@ -132,27 +134,19 @@ def clear(surplus: run_store.Surplus) -> None:
     :raises errors.Unavailable: the object store or the database is away.
     """
     for stack_id in surplus.stack_ids:
-        stack = load_stack(stack_id, surplus.project_id)
-        if stack is None:
-            continue
-        hub = hubs.hub_for(stack, stack_id)
         try:
+            stack = load_stack(stack_id, surplus.project_id)
+            hub = hubs.hub_for(stack, stack_id)
             hub.adopt(stack)
             for prefix in run_objects.folders(surplus.run_id):
                 cleaning.delete_below(hub.store, hub.container, prefix)
         except errors.Unavailable:
             raise
-        except errors.NoObjectStore:
-            continue
         except errors.ServiceError as exc:
-            LOG.info(
-                'Cannot delete objects of run %(run)s in container '
-                '%(container)s; they go with it: %(error)s',
-                {
-                    'run': surplus.run_id,
-                    'container': hub.container,
-                    'error': exc,
-                },
+            LOG.debug(
+                'Cannot delete objects of run %(run)s in stack %(stack)s; '
+                'they go with its container: %(error)s',
+                {'run': surplus.run_id, 'stack': stack_id, 'error': exc},
             )
 
 
@@ -190,13 +184,7 @@ class StackRuns:
 
         :raises errors.Denied: it has none.
         """
-        stack = load_stack(self.stack_id, self.project_id)
-        if stack is None:
-            raise errors.Denied(
-                f'Stack {self.stack_id} has no stored credentials that '
-                'heat-engine can use'
-            )
-        return stack
+        return load_stack(self.stack_id, self.project_id)
 
     @property
     def hub(self) -> hubs.Hub:
@@ -695,10 +683,9 @@ class RunServers:
     def _context(self, project_id: str, stack_id: str) -> heat_types.Context:
         """Return a context with the credentials of a stack, if it has any."""
         try:
-            stack = self.of_stack(project_id, stack_id).stack
+            return self.of_stack(project_id, stack_id).stack.context
         except errors.Denied:
             return project_context(project_id)
-        return stack.context
 
 
 def project_context(project_id: str) -> heat_types.Context:
@@ -804,13 +791,11 @@ def withdrawn(
     load = functools.cache(
         lambda stack_id: parser.Stack.load(context, stack_id=stack_id)
     )
-    derived = {
-        each.deployment_id: _derived(
-            each, known[each.deployment_id], load, wanted
-        )
+    return {
+        each.deployment_id: derived
         for each in members
+        if (derived := _derived(each, known[each.deployment_id], load, wanted))
     }
-    return {key: each for key, each in derived.items() if each}
 
 
 def refusals(
@@ -831,8 +816,11 @@ def refusals(
         given = rows.servers_of(
             context, [each.deployment_id for each in chosen.values()]
         )
-    reasons = {n: _refusal(order, e, known, given) for n, e in chosen.items()}
-    return {n: why for n, why in reasons.items() if why}
+    return {
+        n: why
+        for n, each in chosen.items()
+        if (why := _refusal(order, each, known, given))
+    }
 
 
 def _refusal(

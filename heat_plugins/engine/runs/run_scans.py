@@ -176,9 +176,15 @@ def _tell(
         'run': run_id,
         'action': after.order.action,
     }
-    receiver = {'url': order.url, 'secret': order.secret}
     why = why_not(
-        lambda: send(notice, where, lambda: after, clock(), **receiver)
+        lambda: send(
+            notice,
+            where,
+            lambda: after,
+            clock(),
+            url=order.url,
+            secret=order.secret,
+        )
     )
     for _ in range(_TRIES):
         book = stored.run.control.notices.told(notice, why, clock())
@@ -220,8 +226,9 @@ def send(
             servers = telling.servers(read(), notice.event)
         except errors.Error:
             servers = None
-    due = {'due': summary.time(notice.tick)}
-    body = notifying.body(notice, {**where, **due}, servers)
+    body = notifying.body(
+        notice, {**where, 'due': summary.time(notice.tick)}, servers
+    )
     webhooks.send(webhook, hosts, notifying.headers(body, secret, now), body)
 
 

@@ -134,13 +134,7 @@ class _Stack:
     @functools.cached_property
     def loaded(self) -> Any:
         """The stack, loaded with its stored credentials."""
-        stack = run_fleet.load_stack(self._row.stack_id, self._row.project_id)
-        if stack is None:
-            raise errors.Denied(
-                'heat-engine cannot load the stack with its stored '
-                'credentials; its log has the cause at debug level'
-            )
-        return stack
+        return run_fleet.load_stack(self._row.stack_id, self._row.project_id)
 
     @functools.cached_property
     def _selected_from(self) -> stack_reading.ProjectStacks:

@@ -239,8 +239,9 @@ def needs_container(resource: heat_types.Resource, root_stack_id: str) -> bool:
         return False
     wanted = ordering.Query(stack=root_stack_id, limit=1)
     with contextlib.suppress(errors.ServiceError):
-        project_id = resource.context.project_id
-        return bool(run_rows.RunRows().heads(project_id, wanted))
+        return bool(
+            run_rows.RunRows().heads(resource.context.project_id, wanted)
+        )
     return False
 
 
@@ -275,43 +276,44 @@ def _answer_run(
     engine. The target of a run that has it is settled before Heat loads any
     stack. heat-api-cfn makes 400 or 500 of the errors.
     """
+    signature = presigned.checked(cnxt.aws_creds)
     try:
-        refusal = take(presigned.checked(cnxt.aws_creds), details)
+        found = signature and run_rows.RunRows().awaiting(signature)
+        if found and isinstance(details, dict):
+            _take(found, details)
+            return
     except errors.Error as exc:
         # An agent may send it again.
         raise exception.Error(str(exc)) from exc
-    if refusal is not None:
-        LOG.info('An answer to a run is refused: %s', refusal)
-        raise exception.ResourceNotFound(
-            resource_name=run_fleet.RESOURCE,
-            stack_name=foreign.line(str(stack_identity.get('stack_name')), 80),
-        )
+    LOG.info(
+        'An answer to a run is refused: %s',
+        f'that for run {found.key.run_id} is no JSON map'
+        if found
+        else 'no target of a run has the signature of its URL',
+    )
+    raise exception.ResourceNotFound(
+        resource_name=run_fleet.RESOURCE,
+        stack_name=foreign.line(str(stack_identity.get('stack_name')), 80),
+    )
 
 
 answer: abc.Callable[..., None] = heat_context.request_context(_answer_run)
 
 
-def take(signature: str | None, details: object) -> str | None:
-    """Take the answer of a server; return the reason if it is refused.
-
-    What comes too late, or twice, is ignored.
+def _take(found: run_store.Awaiting, details: dict[str, Any]) -> None:
+    """Take the answer of a server; ignore one that is too late.
 
     :raises errors.Error: it cannot be stored now.
     """
-    found = signature and run_rows.RunRows().awaiting(signature)
-    if not found:
-        return 'no target of a run has the signature of its URL'
-    key, attempt = found.key, found.run.attempts[0]
-    label = f'target {key.number} of run {key.run_id}'
-    if not isinstance(details, dict):
-        return f'that for {label} is no JSON map'
-    if not attempt.is_live:
-        LOG.info('An answer for %s came after its end, and is ignored', label)
-        return None
-    taken = _answer(found, details)
+    is_live = found.run.attempts[0].is_live
+    taken = _answer(found, details) if is_live else None
     if taken is None or not leading.leader().take(found, taken):
-        LOG.info('An answer for %s no longer counts, and is ignored', label)
-    return None
+        LOG.info(
+            'An answer for target %d of run %s no longer counts, and is '
+            'ignored',
+            found.number,
+            found.key.run_id,
+        )
 
 
 def _answer(

@@ -78,7 +78,7 @@ class DeployPlan(plan_common.PlanCommand):
         plans = self.plans()
         plan = parsed_args.plan
         if parsed_args.cancel:
-            return _status(plans.cancel(plan))
+            return plan_common.one(plans.cancel(plan), *_SHOWN)
         if parsed_args.validate_only:
             preview = plans.preview(plan, take_over=parsed_args.take_over)
             self.warn(preview.pop('warnings'))
@@ -101,7 +101,7 @@ class DeployPlan(plan_common.PlanCommand):
                 f'openstack deployment plan deploy {plan} --cancel'
             )
             self.exit_code = common.INTERRUPTED
-        return _status(plans.status(plan))
+        return plan_common.one(plans.status(plan), *_SHOWN)
 
     def _deploy(
         self,
@@ -171,7 +171,7 @@ class ShowStatus(plan_common.PlanCommand):
             status = plans.status(parsed_args.plan)
         if parsed_args.wait and status['status'].endswith('_FAILED'):
             self.exit_code = self.exit_code or common.FAILED
-        return _status(status)
+        return plan_common.one(status, *_SHOWN)
 
     def _wait(
         self,
@@ -232,11 +232,6 @@ class ShowDiff(plan_common.PlanCommand):
             for difference in differences
         ]
         return tuple(name.capitalize() for name in shown), rows
-
-
-def _status(status: abc.Mapping[str, Any]) -> common.Shown:
-    """Return how a plan's deployment goes, for a table."""
-    return plan_common.one(status, *_SHOWN)
 
 
 def _follower(

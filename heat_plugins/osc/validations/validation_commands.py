@@ -132,8 +132,11 @@ class _SourceCommand(common.Report):
     ) -> tuple[dict[str, str], catalogue.PlaybookSource | None]:
         """Return the arguments that name a source, and the given files."""
         content = plan_common.content(parsed_args)
-        given = {'plan': parsed_args.plan, 'package': parsed_args.package}
-        given = {name: value for name, value in given.items() if value}
+        given = {
+            name: getattr(parsed_args, name)
+            for name in ('plan', 'package')
+            if getattr(parsed_args, name)
+        }
         if len(given) + (content is not None) != 1:
             raise exceptions.CommandError(
                 'Give exactly one of: a plan, --from, --git, --package'

@@ -51,17 +51,13 @@ def write_deployed(
 ) -> None:
     """Record a deployed content in place of the former one."""
     when = datetime.datetime.fromtimestamp(now, datetime.UTC)
-    at = when.strftime('%Y-%m-%dT%H:%M:%SZ')
-    value = {
-        'at': at,
-        'content_hash': content_hash,
-        'content': {
-            'template': content.template,
-            'environments': list(content.environments),
-            'files': dict(content.files),
-        },
-    }
-    annex.write(_DEPLOYED, value)
+    record = DeployRecord(
+        at=when.strftime('%Y-%m-%dT%H:%M:%SZ'),
+        content_hash=content_hash,
+        # Its warnings are of no use later.
+        content=dataclasses.replace(content, warnings=()),
+    )
+    annex.write(_DEPLOYED, dataclasses.asdict(record))
 
 
 def find_deployed(

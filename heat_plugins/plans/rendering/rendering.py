@@ -79,13 +79,10 @@ def render(
 
     :raises errors.Invalid: one of them cannot be rendered.
     """
-    gathered = sources.Gathering()
     made = outputs(
         content, lambda paths: {path: content[path] for path in paths}, limits
     )
-    for path, file in {**content, **made}.items():
-        gathered.add(path, file)
-    return gathered.files
+    return {**content, **made}
 
 
 def outputs(
@@ -169,8 +166,6 @@ def _confined(
             process.wait()
         writes.seek(0)
         text = writes.read(output + 1)
-    try:
-        written = json.loads(text)
-    except ValueError:
-        written = None
-    return code, written if isinstance(written, dict) else {}
+    with contextlib.suppress(ValueError):
+        return code, dict(json.loads(text))
+    return code, {}

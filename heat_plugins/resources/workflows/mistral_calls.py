@@ -20,6 +20,7 @@ from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_api
 from heat_plugins.engine import heat_types
 from heat_plugins.mistral import calling
+from heat_plugins.mistral import triggers
 from heat_plugins.resources import bases
 
 LOG = foreign.logger(__name__)
@@ -196,6 +197,21 @@ class MistralCalls(bases.Eventful, resource.Resource):
             raise self.invalid(
                 prop, f'there is no workflow "{name}".'
             ) from exc
+
+    def validate_called(self, prop: str) -> None:
+        """Refuse a trigger's workflow that is invalid or does not exist.
+
+        Mistral checks its input: this very update may change what the
+        workflow takes.
+
+        :raises StackValidationFailed: it does not.
+        """
+        if not self.pending(prop):
+            try:
+                name, _, _ = triggers.called(self.properties[prop])
+            except triggers.InvalidCall as exc:
+                raise self.invalid(prop, exc) from exc
+            self.validate_workflow(prop, name)
 
 
 class MistralObject(MistralCalls):

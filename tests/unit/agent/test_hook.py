@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 import types
+from unittest import mock
 
 import pytest
 
@@ -60,12 +61,12 @@ def ready(server, monkeypatch):
     return file
 
 
-def run(server, script, limit=None, text=HOOK, stop=None):
+def run(server, script, text=HOOK, begun=lambda: None, stop=None):
     program = server.hook('script', text)
     content = json.dumps({'config': script}).encode()
     stop = stop or threading.Event()
-    order = hook.Order([str(program)], content, limit=limit, stop=stop)
-    return hook.run(order)
+    order = hook.Order([str(program)], content, limit=LIMIT, stop=stop)
+    return hook.run(order, begun)
 
 
 def alive(file):
@@ -77,11 +78,11 @@ def alive(file):
 
 
 def test_what_ends_in_time_is_as_it_was(server):
-    end = run(server, 'echo out; echo err >&2; exit 3', 60)
-    assert end.stopped is None
-    assert end.status == 0
-    found = json.loads(end.result())
-    assert found == {
+    begun = mock.Mock()
+    end = run(server, 'echo out; echo err >&2; exit 3', begun=begun)
+    assert (end.stopped, end.status) == (None, 0)
+    begun.assert_called_once_with()
+    assert json.loads(end.result()) == {
         'deploy_stdout': 'out\n',
         'deploy_stderr': 'err\n',
         'deploy_status_code': 3,
@@ -89,22 +90,14 @@ def test_what_ends_in_time_is_as_it_was(server):
 
 
 def test_a_hook_that_fails_does_so(server):
-    end = run(server, '', 60, '#!/bin/sh\necho text\necho no >&2\nexit 7\n')
+    end = run(server, '', text='#!/bin/sh\necho text\necho no >&2\nexit 7\n')
     assert (end.status, end.stdout, end.stderr) == (7, b'text\n', b'no\n')
     assert end.result() == b'text\n'
 
 
-def test_it_is_told_when_it_has_begun(server):
-    program = server.hook('script', HOOK)
-    begun = []
-    order = hook.Order([str(program)], b'{"config": ""}')
-    hook.run(order, lambda: begun.append(1))
-    assert begun == [1]
-
-
 def test_what_is_stopped_returns_what_it_has_printed(server, ready):
     script = f'echo half; touch {ready}; sleep 60; echo whole'
-    end = run(server, script, LIMIT)
+    end = run(server, script)
     found = json.loads(end.result())
     assert found['deploy_stdout'] == 'half\n'
     assert found['deploy_status_code'] == 124
@@ -127,7 +120,7 @@ def test_a_parent_is_stopped_before_its_children(server, ready, monkeypatch):
     program = server.path / 'program'
     program.write_text(f'touch {ready}; exec sleep 60')
     script = f'sh -c "sh -c \\"sh {program}; :\\"; :"; :'
-    assert json.loads(run(server, script, LIMIT).result())
+    assert json.loads(run(server, script).result())
     pids = [pid for pid, number in stopped if number == signal.SIGTERM]
     assert len(pids) == 4
     assert pids == sorted(pids)
@@ -136,7 +129,7 @@ def test_a_parent_is_stopped_before_its_children(server, ready, monkeypatch):
 def test_a_hook_that_hangs_by_itself_is_killed(server, ready):
     text = f'#!/bin/sh\ntrap "" TERM\necho words\ntouch {ready}\n'
     text += 'while :; do sleep 60; done\n'
-    end = run(server, '', LIMIT, text)
+    end = run(server, '', text)
     found = json.loads(end.result())
     assert found['deploy_stdout'] == 'words\n'
     assert found['deploy_status_code'] == 124
@@ -149,7 +142,7 @@ def test_what_is_left_running_in_time_stays_and_is_not_waited_for(server):
         'echo done\n'
     )
     began = time.monotonic()
-    end = run(server, '', 600, text)
+    end = run(server, '', text)
     assert time.monotonic() - began < 200
     assert b'done\n' in end.stdout
     is_alive = alive(file)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A config is followed, and stopped, while it runs."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -191,16 +192,13 @@ def waiting(server):
 def stopped(server, script):
     """Stop a hook when its script waits; how it ended."""
     stop = threading.Event()
-    file = server.path / 'ready'
-    program = server.hook('script', HOOK)
-    content = json.dumps({'config': script}).encode()
-    order = hook.Order([str(program)], content, stop=stop)
 
     def begun():
-        test_logs.until(file.exists)
+        test_logs.until((server.path / 'ready').exists)
         stop.set()
 
-    return json.loads(hook.run(order, begun).result())
+    end = test_hook.run(server, script, begun=begun, stop=stop)
+    return json.loads(end.result())
 
 
 def test_what_must_stop_answers_with_what_there_was(server, monkeypatch):
@@ -252,37 +250,23 @@ def test_what_ignores_sigterm_is_stopped_by_force(server, monkeypatch):
 def test_what_it_has_started_goes_wherever_that_went(server, start):
     mark = f'MARK={server.path}'
     stopped(server, f'export {mark}\n{start}\n{waiting(server)}')
-    left = []
-    for folder in os.listdir('/proc'):
-        if folder.isdigit():
-            try:
-                with open(f'/proc/{folder}/environ', 'rb') as stream:
-                    if mark.encode() in stream.read():
-                        left.append(folder)
-            except OSError:
-                continue
-    assert left == []
+    for environ in pathlib.Path('/proc').glob('[0-9]*/environ'):
+        with contextlib.suppress(OSError):
+            assert mark.encode() not in environ.read_bytes()
 
 
 def test_what_ends_in_the_moment_of_the_order_is_not_stopped(server):
     stop = threading.Event()
     started = server.path / 'started'
-    program = server.hook(
-        'script',
-        f'#!/bin/sh\necho $$ >{started}.new; mv {started}.new {started}',
-    )
+    text = f'#!/bin/sh\necho $$ >{started}.new; mv {started}.new {started}'
 
     def begun():
         test_logs.until(started.exists)
-        pid = int(started.read_text())
-        test_logs.until(lambda: 'Z (' in state(pid))
+        status = pathlib.Path(f'/proc/{started.read_text().strip()}/status')
+        test_logs.until(lambda: 'State:\tZ (' in status.read_text())
         stop.set()
 
-    def state(pid):
-        text = (pathlib.Path('/proc') / f'{pid}/status').read_text()
-        return text.partition('State:\t')[2]
-
-    end = hook.run(hook.Order([str(program)], b'{}', stop=stop), begun)
+    end = test_hook.run(server, '', text, begun, stop)
     assert (end.stopped, end.status) == (None, 0)
 
 

@@ -18,6 +18,12 @@ from heat_config_supervisor import main  # isort: skip
 from heat_config_supervisor import results  # isort: skip
 
 
+ENVIRONMENT = (
+    agent.ADD_ON / 'heat-config-supervisor/os-refresh-config/environment.d'
+    '/54-heat-config-supervisor.bash'
+)
+
+
 @pytest.fixture
 def call(monkeypatch, capfdbinary):
     """Call a command with a standard input; its code and its outputs."""
@@ -153,13 +159,9 @@ def test_it_is_installed_below_any_folder(tmp_path):
 def test_the_environment_changes_only_where_it_is_installed(
     tmp_path, installed
 ):
-    file = (
-        agent.ADD_ON / 'heat-config-supervisor/os-refresh-config/environment.d'
-        '/54-heat-config-supervisor.bash'
-    )
     programs = agent.PROGRAMS if installed else tmp_path
     found = subprocess.run(
-        ['bash', '-uec', 'source "$0"; env', file],
+        ['bash', '-uec', 'source "$0"; env', ENVIRONMENT],
         env={
             'PATH': os.environ['PATH'],
             'HEAT_CONFIG_SUPERVISOR': str(programs),
@@ -169,11 +171,9 @@ def test_the_environment_changes_only_where_it_is_installed(
         check=True,
         capture_output=True,
         text=True,
-    ).stdout.splitlines()
-    if not installed:
-        assert 'HEAT_CONFIG_HOOKS=/hooks' in found
-        assert not [one for one in found if 'NOTIFY' in one]
-        return
-    assert 'HEAT_CONFIG_HOOKS=/state/hooks' in found
-    assert 'HEAT_CONFIG_SUPERVISED_HOOKS=/hooks' in found
-    assert f'HEAT_CONFIG_NOTIFY={programs}/notify' in found
+    ).stdout
+    hooks = '/state/hooks' if installed else '/hooks'
+    assert f'\nHEAT_CONFIG_HOOKS={hooks}\n' in f'\n{found}'
+    notify = f'HEAT_CONFIG_NOTIFY={programs}/notify\n'
+    for line in (notify, 'HEAT_CONFIG_SUPERVISED_HOOKS=/hooks\n'):
+        assert (line in found) == installed

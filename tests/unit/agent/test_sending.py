@@ -6,6 +6,7 @@ import json
 import pytest
 import requests
 
+from heat_plugins import config as engine
 from heat_plugins.signals import body
 from tests.unit.agent import conftest
 
@@ -40,23 +41,20 @@ def test_the_answer_says_whether_to_send_it_again(http, answer, fate):
     assert 's3cret' not in found.reason
 
 
-def test_an_object_is_the_result_and_nothing_else(http):
-    config = configs.read(
-        conftest.config(
-            deploy_signal_id=conftest.URL, deploy_signal_verb='PUT'
-        )
-    )
+@pytest.mark.parametrize(
+    ('verb', 'url', 'more'),
+    [
+        ('PUT', conftest.URL, {}),
+        # A signal of the resource says of which config it is.
+        ('POST', 'http://h/p', {'deploy_config_id': 'c1'}),
+    ],
+)
+def test_an_object_is_the_result_and_nothing_else(http, verb, url, more):
+    inputs = {'deploy_signal_id': url, 'deploy_signal_verb': verb}
+    config = configs.read(conftest.config(**inputs))
     sending.signal(config, {'a': 1})
     (sent,) = http.sent
-    assert (sent.verb, sent.url, sent.body) == ('PUT', conftest.URL, {'a': 1})
-
-
-def test_a_signal_of_the_resource_says_of_which_config_it_is(http):
-    config = configs.read(conftest.config(deploy_signal_id='http://h/p'))
-    sending.signal(config, {'a': 1})
-    (sent,) = http.sent
-    assert (sent.verb, sent.url) == ('POST', 'http://h/p')
-    assert sent.body == {'a': 1, 'deploy_config_id': 'c1'}
+    assert (sent.verb, sent.url, sent.body) == (verb, url, {'a': 1, **more})
 
 
 @pytest.mark.parametrize(
@@ -130,6 +128,8 @@ def test_outputs_are_sent_whole_or_not_at_all():
 def test_no_result_is_larger_than_the_limit(details):
     content = sending.body(details)
     assert len(content) <= sending.LIMIT
+    defaults = {option.name: option.default for option in engine.OPTS}
+    assert defaults['signal_body_limit'] > sending.LIMIT
     found = json.loads(content)
     assert found['deploy_status_code'] == 1
     assert 'let the config write less' in found['deploy_stderr']

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever the files of a plan hold, and whatever names it is given."""
 
-import io
 import json
 
 import hypothesis
 from hypothesis import strategies as st
 
 from heat_plugins import errors
-from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
 from tests.unit.bad_input import anything
@@ -77,46 +75,3 @@ def test_a_path_is_within_the_plan_or_refused(value):
     assert not found.startswith(('/', '..'))
     assert texts.path(found, 'file') == found
     assert found.encode()
-
-
-tarball = st.dictionaries(
-    st.text('ab/.-é ', min_size=1, max_size=20).filter(
-        lambda name: '\0' not in name
-    ),
-    st.binary(max_size=50),
-    min_size=1,
-    max_size=4,
-)
-
-
-def packed(files):
-    stream = io.BytesIO()
-    with tarballs.writer(stream) as add:
-        for name, content in files.items():
-            add(name, content)
-    return stream.getvalue()
-
-
-@hypothesis.given(
-    st.one_of(
-        st.binary(max_size=200),
-        tarball.map(packed),
-        st.builds(
-            lambda content, place, byte: (
-                content[: place % len(content)]
-                + bytes([byte])
-                + content[place % len(content) + 1 :]
-            ),
-            tarball.map(packed),
-            st.integers(0, 10**6),
-            st.integers(0, 255),
-        ),
-    )
-)
-def test_a_tarball_is_read_or_refused(content):
-    try:
-        found = tarballs.read(io.BytesIO(content))
-    except errors.Error:
-        return
-    for name in found:
-        assert texts.path(name, 'file') == name

@@ -18,9 +18,6 @@ def test_work_that_grows_with_the_square_is_found(monkeypatch):
         growth.check(lambda text: 1e-8 * len(text) ** 2, 'a'.__mul__)
 
 
-def test_linear_work_is_in_order():
+def test_linear_work_and_work_with_a_limit_are_in_order():
     growth.check(str.split, 'a '.__mul__, largest=2**22)
-
-
-def test_work_with_a_limit_is_in_order():
     growth.check(lambda text: _pairs(text[:100]), 'a'.__mul__)

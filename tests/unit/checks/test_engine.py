@@ -128,8 +128,9 @@ class PythonTest(testtools.TestCase):
             ((3, 11, 0), True, False, Code.WARNING, 'gh-106905'),
             ((3, 11, 0), False, True, Code.SUCCESS, 'green threads'),
         ):
-            self.patch(engine, 'has_native_threads', lambda n=is_native: n)
             self.patch(sys, 'version_info', version)
+            threads = type('Module', (), {'ThreadGroup': 1})
+            self.patch(engine, 'service', threads if is_native else object())
             with contextlib.ExitStack() as stack:
                 if not is_guarded:
                     stack.enter_context(

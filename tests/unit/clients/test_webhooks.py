@@ -2,18 +2,17 @@
 """What heat-engine sends to a URL of a user, and to which addresses."""
 
 import contextlib
-import datetime
+import functools
 import ipaddress
+import pathlib
 import socket
+import socketserver
 import ssl
+import subprocess
 import tempfile
 import threading
 import time
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 import fixtures
 import testtools
 from urllib3.util import connection
@@ -24,48 +23,38 @@ from heat_plugins.clients import webhooks
 HOST = 'hooks.example.com'
 
 
-class Receiver:
+class Receiver(socketserver.ThreadingTCPServer):
     """The worst receiver: it answers each connection as a test says.
 
     :ivar requests: what came, with the headers.
     """
 
+    daemon_threads = True
+    block_on_close = False
+
     def __init__(self, answer, context=None):
+        super().__init__(('127.0.0.1', 0), socketserver.BaseRequestHandler)
         self.requests = []
         self._answer = answer
         self._context = context
-        self._socket = socket.create_server(('127.0.0.1', 0))
-        self.port = self._socket.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
+        self.port = self.server_address[1]
+        serve = functools.partial(self.serve_forever, 0.02)
+        threading.Thread(target=serve, daemon=True).start()
 
-    def close(self):
+    def finish_request(self, request, client_address):
+        request.settimeout(10)
         with contextlib.suppress(OSError):
-            # Its thread ends.
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-    def _serve(self):
-        while True:
-            try:
-                line, _ = self._socket.accept()
-                line.settimeout(10)
-                with contextlib.suppress(OSError), line:
-                    self._attend(line)
-            except OSError:
-                return
-
-    def _attend(self, line):
-        if self._context is not None:
-            line = self._context.wrap_socket(line, server_side=True)
-        came = b''
-        while b'\r\n\r\n' not in came or not came.endswith(b'}'):
-            part = line.recv(65536)
-            if not part:
-                return
-            came += part
-        self.requests.append(came)
-        self._answer(line)
-        line.close()
+            if self._context is not None:
+                request = self._context.wrap_socket(request, server_side=True)
+            came = b''
+            while not came.endswith(b'}'):
+                part = request.recv(65536)
+                if not part:
+                    return
+                came += part
+            self.requests.append(came)
+            self._answer(request)
+            request.close()
 
 
 def says(text):
@@ -94,35 +83,21 @@ LOCAL = resolver('127.0.0.1')
 
 def with_certificate(host):
     """Return a TLS server's context, and the file that proves it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-        .public_bytes(serialization.Encoding.PEM)
+    folder = pathlib.Path(tempfile.mkdtemp())
+    key, certificate = folder / 'key', folder / 'certificate'
+    subprocess.run(
+        [
+            *('openssl', 'req', '-x509', '-nodes', '-subj', f'/CN={host}'),
+            *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'),
+            *('-addext', f'subjectAltName=DNS:{host}'),
+            *('-keyout', key, '-out', certificate),
+        ],
+        check=True,
+        capture_output=True,
     )
-    with tempfile.NamedTemporaryFile(suffix='.pem', delete=False) as file:
-        file.write(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-            + certificate
-        )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file.name)
-    return context, file.name
+    context.load_cert_chain(certificate, key)
+    return context, str(certificate)
 
 
 class SendingTest(testtools.TestCase):
@@ -141,7 +116,8 @@ class SendingTest(testtools.TestCase):
 
     def receiver(self, answer=fine, context=None):
         found = Receiver(answer, context)
-        self.addCleanup(found.close)
+        self.addCleanup(found.server_close)
+        self.addCleanup(found.shutdown)
         return found
 
     def send(

@@ -30,34 +30,6 @@ def test_each_package_and_template_is_in_the_wheel():
     assert {*PACKAGE.rglob('*.html')} == {*PACKAGE.glob(pattern)}
 
 
-def test_enabled_files_name_classes_that_exist():
-    for path in (PACKAGE / 'enabled').glob('_1*.py'):
-        text = path.read_text()
-        names = re.findall(r"'(heat_plugins_dashboard\.[\w.]+)'", text)
-        assert names
-        for name in names:
-            module, _, defined = name.rpartition('.')
-            file = FOLDER / f'{module.replace(".", "/")}.py'
-            assert f'class {defined}(' in file.read_text()
-
-
-def test_templates_that_are_named_exist():
-    texts = [
-        path.read_text()
-        for kind in ('*.py', '*.html')
-        for path in PACKAGE.rglob(kind)
-    ]
-    named = {
-        name
-        for text in texts
-        for name in re.findall(r"'(heat_plugins_dashboard/\w+\.html)'", text)
-    }
-    assert named == {
-        str(path.relative_to(PACKAGE / 'templates'))
-        for path in PACKAGE.rglob('*.html')
-    }
-
-
 def test_it_imports_no_other_face():
     faces = {'osc', 'resources', 'mistral_actions', 'checks', 'engine'}
     for path, tree in trees().items():

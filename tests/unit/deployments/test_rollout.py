@@ -546,6 +546,20 @@ def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
     assert group.fleet.actions() == {'a': expected, 'b': expected}
 
 
+def test_keys_that_go_on_changing_do_not_repeat_it_for_ever():
+    group = Group('a')
+    group.tool = 'puppet'
+    change = group.waiting()
+    for number in range(8):
+        group.fleet.dead.add(group.fleet.signer)
+        group.fleet.signer = dataclasses.replace(
+            group.fleet.signer, key=f'key {number}'
+        )
+        assert not change.step()
+        group.fleet.work()
+    assert group.fleet.actions() == {'a': ['CREATE'] * 4}
+
+
 def test_progress_is_told_once_in_a_while():
     group = Group('a', 'b', timeout=60)
     group.fleet.answer = lambda key: fake_fleet.OK if key == 'a' else None

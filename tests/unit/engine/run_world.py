@@ -9,10 +9,10 @@ answer twice or never, and listings of the object store lag.
 
 import collections
 import contextlib
+import dataclasses
 import random
 
 from heat_plugins import errors
-from heat_plugins import heat_values
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import process
 from heat_plugins.engine.runs import leading
@@ -24,6 +24,7 @@ from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from heat_plugins.signals import body
 from tests.unit.runs import fake_run_store
+from tests.unit.runs import store_contract
 
 PROJECT = 'project'
 RUN = '20270115T080000Z-00c0ffee'
@@ -50,13 +51,7 @@ class World:
     :ivar ran: how often each server has run something.
     :ivar executed: how often an attempt was run, by the name of its result.
     :ivar hidden: until when no listing shows a result, by its name.
-    :ivar objects: what servers have sent, by name.
-    :ivar reports: the names of results whose servers have reported a start.
-    :ivar stopped: the results that servers were told to stop.
     :ivar slowness: the seconds that it takes to prepare something.
-    :ivar outage: why nothing can be prepared.
-    :ivar store_outage: why no object can be read.
-    :ivar servers: those of the last leader.
     :ivar tellings: how many servers were told at a time.
     :ivar calls: how many there were; before `crash_at` the engine dies.
     """
@@ -324,22 +319,16 @@ class Servers:
             return world.refused[number]
         name = run_objects.result_name(key.run_id, number, key.attempt)
         unique = f'{world.now}-{key}-{len(world.store.given)}'
-        return deliveries.Delivery(
+        return dataclasses.replace(
+            store_contract.delivery(key.run_id, number),
             deployment_id=f'row-{unique}',
-            server_id=run.order.members[number].server_id,
             config_id=f'config-{unique}',
             action=run.order.action,
-            draft=heat_values.DerivedConfig(
-                group='script', config='true', outputs=[]
-            ),
-            input_values=None,
             signalling=deliveries.Signalling(
                 transport='TEMP_URL_POLL',
                 object_name=name,
                 report_name=body.report_name(name),
             ),
-            reading_project=None,
-            before=None,
         )
 
     def given(self, project_id, run, members):

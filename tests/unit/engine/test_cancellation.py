@@ -66,10 +66,6 @@ class MeaningTest(Case):
                 self.now += 3
                 assert self.is_cancelled() is is_cancelled
 
-    def test_one_that_is_gone_is_not(self):
-        stack_objects.Stack.delete(self.heat.context, self.stack.id)
-        assert not self.is_cancelled()
-
     def test_what_was_seen_before_an_action_says_nothing_about_it(self):
         self.becomes(self.stack, 'other', status='FAILED')
         assert self.is_cancelled()

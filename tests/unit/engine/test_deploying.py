@@ -6,7 +6,7 @@ from heat.engine import environment
 from heat.engine import stack as heat_stack
 from heat.engine import template
 from oslo_db import exception as db_exception
-import testtools
+import pytest
 
 from heat_plugins import errors
 from heat_plugins.engine.database import stack_reading
@@ -36,24 +36,25 @@ class ParametersTest(heat_fixture.HeatTestCase):
         }
 
 
-class FailureTest(testtools.TestCase):
-    def told(self, error, kind):
-        def fail():
-            with stack_reading.translated('read stack 4f'):
-                raise error
-
-        return str(self.assertRaises(kind, fail))
-
-    def test_it_names_what_was_to_be_done_and_none_of_heats_words(self):
-        assert (
-            self.told(exception.Error('hunter2'), errors.ServiceError)
-            == 'Heat cannot read stack 4f: Error'
-        )
-        assert (
-            self.told(db_exception.DBError('hunter2'), errors.Unavailable)
-            == 'Heat cannot read stack 4f now: DBError'
-        )
-
-    def test_a_limit_of_the_project_is_told_with_its_remedy(self):
-        error = exception.RequestLimitExceeded(message='Delete some.')
-        assert 'Delete some.' in self.told(error, errors.ServiceError)
+@pytest.mark.parametrize(
+    ('error', 'kind', 'said'),
+    [
+        (exception.Error('SQL'), errors.ServiceError, 'read 4f: Error'),
+        (
+            db_exception.DBError('SQL'),
+            errors.Unavailable,
+            'read 4f now: DBError',
+        ),
+        # A limit of the project is told with its remedy.
+        (
+            exception.RequestLimitExceeded(message='Delete some.'),
+            errors.ServiceError,
+            'Delete some.',
+        ),
+    ],
+)
+def test_a_failure_names_what_was_to_be_done_and_no_values(error, kind, said):
+    with pytest.raises(kind) as raised, stack_reading.translated('read 4f'):
+        raise error
+    assert said in str(raised.value)
+    assert 'SQL' not in str(raised.value)

@@ -156,11 +156,8 @@ class OrderTest(heat_door.DoorCase):
         found = self.runs.select('BACKUP', tags=[], stacks=[self.stack.name])
         assert (found.targets, found.left_out, found.more) == (1, 0, 0)
         (row,) = found.rows
-        assert (row['resource'], row['server'], row['is_target']) == (
-            'deployment',
-            'server',
-            True,
-        )
+        assert (row['resource'], row['server']) == ('deployment', 'server')
+        assert row['is_target']
         said = self.refusal(self.start, expected=2)
         assert '2 targets were confirmed, and 1 are selected now' in said
         failure = self.assertRaises(
@@ -257,11 +254,8 @@ class OrderTest(heat_door.DoorCase):
         assert self.runs.pause(run.id, request=SECOND).state == 'running'
         ended = self.runs.cancel(run.id)
         assert ended.state == 'cancelled'
-        assert [each['do'] for each in ended.requests] == [
-            'pause',
-            'resume',
-            'cancel',
-        ]
+        requests = [each['do'] for each in ended.requests]
+        assert requests == ['pause', 'resume', 'cancel']
         assert self.woken == [FIRST] * 4
         said = self.refusal(self.runs.cancel, run.id)
         assert said == f'Cannot cancel run {FIRST}: it has ended: cancelled'
@@ -316,12 +310,8 @@ class OrderTest(heat_door.DoorCase):
         self.end(FIRST)
         self.runs.delete(FIRST)
         assert self.stored() == {}
-        for call in (
-            self.runs.show,
-            self.runs.pause,
-            self.runs.retry,
-            self.runs.delete,
-        ):
+        for name in ('show', 'pause', 'retry', 'delete'):
+            call = getattr(self.runs, name)
             said = self.refusal(call, FIRST, error=errors.NotFound)
             assert said == f'Heat has no run {FIRST} in this project'
 
@@ -358,10 +348,7 @@ class OrderTest(heat_door.DoorCase):
         assert self.runs.door().revision == run_tables.revision()
 
     def test_a_list_of_a_stack_may_carry_its_targets(self):
-        more = self.created(
-            groups.group('a', 'b', resources={'config': triggers.CONFIG}),
-            name='more',
-        )
+        more = self.more('a', 'b')
         self.start(run_id=FIRST, stacks=[self.stack.name, more.name])
         for wanted, expected in (
             ({}, [['deployment', 'deployment.a', 'deployment.b']]),
@@ -387,22 +374,22 @@ class OrderTest(heat_door.DoorCase):
         (run,) = self.runs.list(targets=True)
         assert run.target_list == []
 
+    def more(self, *keys):
+        """Create another stack, with a group."""
+        resources = {'config': triggers.CONFIG}
+        whole = groups.group(*keys, resources=resources)
+        return self.created(whole, name='more')
+
     def test_an_answer_is_no_longer_than_a_page(self):
-        stack = self.created(
-            groups.group('a', 'b', 'c', resources={'config': triggers.CONFIG}),
-            name='more',
-        )
+        stack = self.more('a', 'b', 'c')
         run = self.runs.start('BACKUP', stacks=[stack.name])
         long = {'outputs': {'size': 'x' * 3_000_000}}
         self.change(run.id, dict.fromkeys(range(3), long))
         query = ordering.Query(run=run.id, outputs=True, limit=9)
         assert len(self.listed(query.server_id)) == 3
         found = list(self.runs.targets(run.id, outputs=True))
-        assert [each.number for each in found] == [0, 1, 2]
-        assert [each.server_name for each in found] == [
-            'server_a',
-            'server_b',
-            'server_c',
+        assert [(each.number, each.server_name) for each in found] == [
+            (number, f'server_{key}') for number, key in enumerate('abc')
         ]
         assert len(found[2].outputs['size']) == 3_000_000
         found = list(self.runs.targets(run.id, state=['pending']))
@@ -453,13 +440,8 @@ class OrderTest(heat_door.DoorCase):
         reader = self.client(roles=['reader'])
         assert reader.show(FIRST).id == FIRST
         assert [e.number for e in reader.targets(FIRST)] == [0]
-        for call in (
-            reader.pause,
-            reader.resume,
-            reader.cancel,
-            reader.retry,
-            reader.delete,
-        ):
+        for name in ('pause', 'resume', 'cancel', 'retry', 'delete'):
+            call = getattr(reader, name)
             said = self.refusal(call, FIRST, error=errors.Denied)
             assert 'not authorized to use stacks:update' in said
         self.refusal(reader.start, 'BACKUP', stacks=['x'], error=errors.Denied)
@@ -470,15 +452,12 @@ class OrderTest(heat_door.DoorCase):
         for more in ({}, {'is_admin': True, 'roles': ['admin', 'member']}):
             other = self.client(project_id='f' * 32, **more)
             assert list(other.list()) == []
-            for call in (other.show, other.pause, other.cancel, other.retry):
+            for name in ('show', 'pause', 'cancel', 'retry', 'delete'):
+                call = getattr(other, name)
                 self.refusal(call, FIRST, error=errors.NotFound)
-            self.refusal(other.delete, FIRST, error=errors.NotFound)
             assert FIRST in self.stored()
-            for selected in (
-                {'stacks': [self.stack.id]},
-                {'resources': ['*']},
-            ):
-                self.refusal(other.start, 'BACKUP', **selected)
+            for name, value in ('stacks', self.stack.id), ('resources', '*'):
+                self.refusal(other.start, 'BACKUP', **{name: [value]})
 
     def test_a_project_at_its_limit_starts_and_cancels(self):
         cfg.CONF.set_override('max_software_deployments_per_tenant', 0)
@@ -502,70 +481,50 @@ class SelectionTest(heat_door.DoorCase):
 
     def start(self, **order):
         run = self.runs.start('BACKUP', **order)
-        members = self.store.load(run.id).run.order.members
-        return [(each.stack_name, each.resource) for each in members]
+        self.members = self.store.load(run.id).run.order.members
+        return [(each.stack_name, each.resource) for each in self.members]
 
     def stack(self, name, whole=None, **options):
-        whole = whole or deployments.template(
-            resources={'config': triggers.CONFIG}
-        )
+        whole = whole or deployments.template()
+        whole['resources']['config'] = triggers.CONFIG
         return self.created(whole, name=name, **options)
 
     def test_stacks_tags_and_patterns_select(self):
         self.stack('shop', tags=['production'])
-        self.stack(
-            'web',
-            groups.group('a', 'b', resources={'config': triggers.CONFIG}),
-            tags=['production', 'edge'],
-        )
+        tags = ['production', 'edge']
+        self.stack('web', groups.group('a', 'b'), tags=tags)
         members = [('web', 'deployment.a'), ('web', 'deployment.b')]
         shop = [('shop', 'deployment')]
         assert self.start(tags=['edge']) == members
-        assert sorted(self.start(tags=['production'])) == sorted(
-            shop + members
-        )
+        assert {*self.start(tags=['production'])} == {*shop, *members}
         assert self.start(resources=['deployment.*']) == members
         assert self.start(stacks=['web'], resources=['*.b']) == members[1:]
 
-    def test_servers_are_selected_by_the_metadata_of_their_template(self):
-        whole = deployments.template(resources={'config': triggers.CONFIG})
-        whole['parameters'] = {'zone': {'type': 'string', 'default': 'north'}}
+    def test_metadata_and_time_limits_are_those_of_the_template(self):
+        whole = deployments.template(timeout={'get_param': 'limit'})
+        whole['parameters'] = {
+            'zone': {'type': 'string', 'default': 'north'},
+            'limit': {'type': 'number', 'default': 60},
+        }
         server = whole['resources']['server']
         server['properties']['metadata'] = {
             'zone': {'get_param': 'zone'},
             'role': 'db',
         }
-        self.stack('shop', whole)
+        self.stack('shop', whole, parameters={'limit': 90})
         selected = {'stacks': ['shop'], 'metadata': {'role': 'db'}}
         assert self.start(**selected) == [('shop', 'deployment')]
+        assert self.members[0].timeout == 90
         selected['metadata'] = {'role': 'web'}
         failure = self.assertRaises(errors.Refused, self.start, **selected)
         assert 'its server has other metadata' in str(failure)
 
-    def test_time_limits_of_the_template_are_those_of_the_target(self):
-        whole = deployments.template(
-            resources={'config': triggers.CONFIG},
-            timeout={'get_param': 'limit'},
-        )
-        whole['parameters'] = {'limit': {'type': 'number', 'default': 60}}
-        self.stack('shop', whole, parameters={'limit': 90})
-        run = self.runs.start('BACKUP', stacks=['shop'])
-        (member,) = self.store.load(run.id).run.order.members
-        assert member.timeout == 90
-
     def test_resources_of_nested_stacks_are_named_by_their_path(self):
         inner = self.stack('shop-part')
-        outer = self.stack('shop', deployments.template())
-        self.nest(inner, outer, outer['config'])
-        expected = [('shop', 'config.deployment')]
-        assert self.start(stacks=['shop']) == expected
-        assert self.start(stacks=['shop-part']) == expected
-        assert self.start(resources=['config']) == expected
-        assert self.start(resources=['c*.deployment']) == expected
-
-    def nest(self, inner, outer, resource):
-        """Store a stack as one that a resource of another one is."""
+        outer = self.created(name='shop')
+        resource = outer['config']
         stack, part = models.Stack, models.Resource
+        # As if the inner one were that resource.
         rows.write(
             self.heat.context,
             sqlalchemy.update(stack)
@@ -578,3 +537,8 @@ class SelectionTest(heat_door.DoorCase):
             .where(part.id == resource.id)
             .values(physical_resource_id=inner.id),
         )
+        expected = [('shop', 'config.deployment')]
+        assert self.start(stacks=['shop']) == expected
+        assert self.start(stacks=['shop-part']) == expected
+        assert self.start(resources=['config']) == expected
+        assert self.start(resources=['c*.deployment']) == expected

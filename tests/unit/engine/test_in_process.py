@@ -21,26 +21,18 @@ class ClientTest(deployments.DeploymentTestCase):
 
 
 class LimitTest(deployments.DeploymentTestCase):
-    def limit(self, option, limit):
-        cfg.CONF.set_override(option, limit)
-        self.addCleanup(cfg.CONF.clear_override, option)
-
-    def test_no_project_has_more_deployments_than_it_may(self):
-        self.limit('max_software_deployments_per_tenant', 1)
-        stack = self.created(name='first')
-        _, reason = self.fails(deployments.template(), {})
-        assert 'max_software_deployments_per_tenant' in reason
-        # An action after the first makes none.
-        self.update(stack, deployments.template(name='x'))
-        self.delete(stack)
-
-    def test_nor_more_configs(self):
-        # One of the template, and one that is derived from it.
-        self.limit('max_software_configs_per_tenant', 2)
-        stack = self.created(name='first')
-        self.limit('max_software_configs_per_tenant', 3)
-        _, reason = self.fails(deployments.template(), {})
-        assert 'max_software_configs_per_tenant' in reason
-        self.update(stack, deployments.template(name='x'))
-        self.limit('max_software_configs_per_tenant', -1)
-        self.created(name='unlimited')
+    def test_no_project_has_more_of_them_than_it_may(self):
+        # A deployment has one config of the template, and a derived one.
+        for what, first, second in (('deployments', 1, 1), ('configs', 2, 3)):
+            self.heat.database.empty()
+            option = f'max_software_{what}_per_tenant'
+            self.addCleanup(cfg.CONF.clear_override, option)
+            cfg.CONF.set_override(option, first)
+            stack = self.created(name=what)
+            cfg.CONF.set_override(option, second)
+            _, reason = self.fails(deployments.template(), {})
+            assert option in reason
+            # An action after the first makes none.
+            self.update(stack, deployments.template(name='x'))
+            cfg.CONF.set_override(option, -1)
+            self.created(name=f'unlimited-{what}')

@@ -4,9 +4,6 @@
 import contextlib
 import dataclasses
 import itertools
-import random
-import threading
-import time
 from unittest import mock
 
 import hypothesis
@@ -15,7 +12,6 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import metrics
-from heat_plugins.engine import process
 from heat_plugins.engine import rescue
 from heat_plugins.engine.database import schedule_rows
 from heat_plugins.engine.runs import leading
@@ -74,27 +70,6 @@ def test_a_leader_that_dies_anywhere_is_followed_by_another():
         assert set(world.ran.values()) == {1}, crash_at
         assert not any(world.metadata.values()), crash_at
     assert crash_at > 10
-
-
-@pytest.mark.parametrize('seed', range(40))
-def test_whatever_the_database_does_each_server_runs_it_once(seed):
-    chance = random.Random(seed)
-    world = run_world.World(
-        targets=5, max_concurrent=run_records.Share(2), timeout=3600
-    )
-    world.start()
-    while not world.run().ended:
-        fault = chance.choice(['aborts', 'silent', 'losing', None, None])
-        if fault:
-            setattr(world.store, fault, 1)
-        world.pass_time()
-        assert len(world.store.given) <= 2
-    world.store.aborts = world.store.silent = 0
-    world.pass_time(10)
-    assert world.states() == ['complete'] * 5
-    assert set(world.ran.values()) == {1}
-    assert world.store.given == {}
-    assert not any(world.metadata.values())
 
 
 def test_one_run_of_an_action_on_a_deployment_at_a_time():
@@ -275,6 +250,7 @@ def test_a_run_that_another_engine_has_ended_keeps_no_others_waiting():
     world.answers = lambda server_id: 0
     world.finish(run_id=OTHER)
     world.pass_time(5)
+    assert len(suspended) == 0
     assert all(each.is_idle for each in stacks.values())
 
 
@@ -345,20 +321,6 @@ def test_a_deleted_stack_ends_its_targets():
     assert not any(world.metadata.values())
 
 
-def test_a_stack_that_is_deleted_after_its_leader_died_ends_its_targets():
-    world = run_world.waiting(targets=2)
-    world.leaders.clear()
-    world.gone = dict.fromkeys(range(2), 'Stack s was deleted')
-    # Heat deletes the deployment of the stack's own server.
-    world.store.given.pop(world.run().attempts[0].row_id)
-    world.pass_time(60)
-    assert world.states() == ['waiting'] * 2
-    world.take_over()
-    world.finish()
-    assert world.states() == ['cancelled'] * 2
-    assert not any(world.metadata.values())
-
-
 def test_a_run_whose_order_cannot_be_read_fails_with_the_reason(monkeypatch):
     world = run_world.waiting(targets=2)
     load, changed = world.store.load, {'unreadable': 'the key has changed'}
@@ -374,19 +336,6 @@ def test_a_run_whose_order_cannot_be_read_fails_with_the_reason(monkeypatch):
     assert world.store.given == {}
 
 
-def test_a_leader_that_was_suspended_leaves_the_run_to_another():
-    world = run_world.waiting(targets=2, max_concurrent=run_records.Share(1))
-    suspended = world.leaders[0]
-    world.take_over()
-    world.leaders.append(suspended)
-    world.answers = lambda server_id: 0
-    world.finish()
-    world.pass_time(5)
-    assert len(suspended) == 0
-    assert world.states() == ['complete'] * 2
-    assert set(world.ran.values()) == {1}
-
-
 def test_the_runs_of_a_dead_engine_are_resumed(monkeypatch):
     world = run_world.waiting(targets=2)
     world.leaders.clear()
@@ -400,25 +349,17 @@ def test_the_runs_of_a_dead_engine_are_resumed(monkeypatch):
     assert len(other) == 0
     dead.add('engine')
     run_scans.take_over(other, world.store)
-    world.answers = lambda server_id: 0
+    world.answers = lambda server_id: 1
     world.finish()
     assert set(world.ran.values()) == {1}
-
-
-def test_a_run_that_is_given_back_to_an_idle_engine_is_resumed(monkeypatch):
-    world = run_world.World(targets=1, max_errors=run_records.Share(3))
-    world.answers = lambda server_id: 1
-    leader = world.start()
-    world.finish()
+    # A request that another engine has stored is seen by an idle one.
     world.pass_time(5)
-    assert len(leader) == 0
-    # Another engine has stored the request.
+    assert len(other) == 0
     world.ask(deciding.RETRY)
     world.answers = lambda server_id: 0
-    monkeypatch.setattr(rescue, 'dead_engines', lambda context, engines: set())
-    run_scans.take_over(leader, world.store)
+    run_scans.take_over(other, world.store)
     world.finish()
-    assert world.states() == ['complete']
+    assert world.states() == ['complete'] * 2
 
 
 def test_no_scan_complains_while_there_are_no_tables(monkeypatch):
@@ -431,30 +372,20 @@ def test_no_scan_complains_while_there_are_no_tables(monkeypatch):
     look()
 
 
-def test_many_runs_that_wait_have_no_thread():
+def test_runs_share_few_places_and_one_that_waits_has_none():
     world = run_world.World(targets=1)
     world.answers = lambda server_id: None
-
-    def threads():
-        names = [each.name for each in threading.enumerate()]
-        return sum(each.startswith('heat-plugins-') for each in names)
-
-    leader = world.leader(places=process.Places(16, 16))
-    ids = [f'20270115T080000Z-{number:08x}' for number in range(60)]
+    places = run_world.Places(1, 1)
+    leader = world.leader(places=places)
+    ids = [f'20270115T080000Z-{number:08x}' for number in range(9)]
     for each in ids:
         world.start(each, leader, action=f'ACTION-{each}')
-    most = 0
-    until = time.monotonic() + 300
-    while len(world.store.given) < 60 and time.monotonic() < until:
-        leader.turn()
-        world.now += 1
-        most = max(most, threads())
-        time.sleep(0.001)
-    assert [world.states(each) for each in ids] == [['waiting']] * 60
-    assert most <= 16
-    while threads():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    places.take('of another run', run_world.PROJECT)
+    leader.turn()
+    assert [world.states(each) for each in ids] == [[None]] * 9
+    places.leave('of another run')
+    leader.turn()
+    assert [world.states(each) for each in ids] == [['waiting']] * 9
 
 
 @pytest.fixture

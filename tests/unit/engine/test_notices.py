@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines tell webhooks of schedules."""
+"""Engines tell webhooks how runs end, of schedules and others."""
 
 import contextlib
+import dataclasses
+import http.client
 import itertools
 import json
 import logging
@@ -10,73 +12,315 @@ import socket
 import subprocess
 import sys
 import time
+import types
 
 import fixtures
 from heat.common import exception
 from heat.db import api as db_api
 from oslo_config import cfg
+import testtools
 
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import metrics
+from heat_plugins import stored
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
+from heat_plugins.engine.runs import door
+from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
+from heat_plugins.runs import notifying
+from heat_plugins.runs import overview
+from heat_plugins.runs import run_records
+from heat_plugins.runs import run_store
 from heat_plugins.runs import telling
+from tests.unit import counted
+from tests.unit import threads
+from tests.unit.engine import heat_door
+from tests.unit.engine import run_world
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
+from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_software_schedule as base
 
+HOUR = keeping.HOUR
+WANTED = notifying.NoticeOrder(
+    to='https://hooks.example.com',
+    url='https://hooks.example.com/p4th?t0ken',
+    secret='a s3cret of the team',
+    waits=60,
+)
 EXAMPLE = pathlib.Path(keeping.__file__).parents[3] / (
     'contrib/examples/notices/receiver.py'
 )
-HOUR = keeping.HOUR
-URL = 'https://hooks.example.com/p4th?t0ken'
-SECRET = 'a s3cret of the team'
-NOTIFY = {'url': URL, 'secret': SECRET}
+SECRET = WANTED.secret
+NOTIFY = {'url': WANTED.url, 'secret': SECRET}
+DEAD = errors.Unavailable('https://hooks.example.com is dead')
 
 _numbers = itertools.count()
 
 
-class NoticeCase(keeping.KeepingCase):
+class Receiving:
+    """A test case with a receiver.
+
+    :ivar sent: what came.
+    :ivar refuses: why it is not taken.
+    """
+
     def setUp(self):
         super().setUp()
-        hosts = ['hooks.example.com']
-        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
-        self.patch(run_scans, 'PLACES', process.Places(32, 2))
-        self.patch(webhooks, 'send', self.send)
-        #: What the receiver was sent: headers and bodies.
-        self.sent = []
-        #: Why it does not take that.
-        self.refuses = None
+        config.register_opts(cfg.CONF)
+        self.permit('hooks.example.com')
+        self.addCleanup(cfg.CONF.clear_override, 'notify_hosts', config.GROUP)
+        self.patch(webhooks, 'send', self.receive)
+        self.renew_senders()
+        self.sent, self.refuses = [], None
 
-    def send(self, webhook, hosts, headers, body):
+    def permit(self, *hosts):
+        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
+
+    def renew_senders(self):
+        """Forget the threads of an engine that has died."""
+        self.patch(run_scans, 'PLACES', process.Places(32, 2))
+
+    def receive(self, webhook, hosts, headers, body):
         assert webhook.target == '/p4th?t0ken'
-        self.sent.append((headers, json.loads(body)))
+        assert notifying.SIGNATURE_HEADER in headers
+        self.sent.append(json.loads(body))
         if self.refuses is not None:
             raise self.refuses
 
     def told(self):
-        return [body['event'] for _, body in self.sent]
+        return [body['event'] for body in self.sent]
 
-    def end(self, hours, fail=(), keeper=None):
-        """Let a tick end, with failures on some servers."""
-        keeper = keeper or self.keeper()
-        self.at(hours, keeper)
-        self.finish(*self.ids(hours), fail=fail)
-        self.after(30, keeper)
+
+class RunTest(Receiving, testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.world = run_world.World(2)
+        self.do_at_once(lambda do: do())
+
+    def do_at_once(self, do):
+        self.patch(process, 'threading', threads.stand_in(do))
+        self.renew_senders()
+
+    def start(self, answer=0, wanted=WANTED):
+        """Start a run whose servers answer with a status; None: nothing."""
+        self.world.answers = lambda server_id: answer
+        self.world.start(notify=wanted.to, webhook=stored.dump(wanted))
+
+    def end(self, answer=1, wanted=WANTED):
+        """Let a run end, of which all targets fail by default."""
+        self.start(answer, wanted)
+        self.world.finish()
+
+    def look(self, seconds=0, engine_id='engine'):
+        self.world.now += seconds
+        self.world.store.now = self.world.now
+        leader = types.SimpleNamespace(engine_id=engine_id)
+        run_scans.tell(leader, self.world.store, lambda: self.world.now)
+
+    def shown(self):
+        shown = overview.of(self.world.run(), self.world.now)
+        return [(each['event'], each['state']) for each in shown['notices']]
+
+    def due(self):
+        return self.world.store.with_notices('x', self.world.now + HOUR, 10)
+
+    def assert_nothing_told(self):
+        self.look()
+        assert (self.sent, self.due()) == ([], {})
+
+    def test_a_failure_is_told_once_with_its_servers(self):
+        self.end()
+        self.look()
+        (body,) = self.sent
+        assert (
+            body['run'],
+            body['project'],
+            body['event'],
+            body['stack']['name'],
+            body['action'],
+        ) == (run_world.RUN, run_world.PROJECT, 'failure', 's0', 'BACKUP')
+        assert {
+            (each['server'], each['state']) for each in body['servers']
+        } == {('server-0', 'failed'), ('server-1', 'failed')}
+        assert 'hunter2' not in str(body)
+        assert self.shown() == [('failure', 'delivered')]
+        assert self.due() == {}
+        self.look(HOUR)
+        assert self.told() == ['failure']
+
+    def test_what_is_complete_at_once_is_not_told(self):
+        self.end(answer=0)
+        self.assert_nothing_told()
+
+    def test_what_a_user_cancels_is_not_told(self):
+        self.start(answer=None)
+        self.world.ask('cancel')
+        self.world.finish()
+        self.assert_nothing_told()
+
+    def test_only_what_is_wanted_is_told(self):
+        events = (notifying.NoticeEvent.WAITING,)
+        self.end(wanted=dataclasses.replace(WANTED, events=events))
+        self.assert_nothing_told()
+
+    def test_a_retry_that_is_complete_is_told(self):
+        self.end()
+        self.look()
+        self.world.answers = lambda server_id: 0
+        self.world.ask('retry')
+        self.world.leaders[0].wake(run_world.RUN)
+        self.world.finish()
+        self.look()
+        assert self.told() == ['failure', 'recovery']
+        assert len({body['id'] for body in self.sent}) == 2
+
+    def test_what_waits_too_long_is_told_once(self):
+        self.start(answer=None)
+        self.world.pass_time(5)
+        self.look()
+        assert self.told() == []
+        self.look(60)
+        self.look(60)
+        assert self.told() == ['waiting']
+        assert len(self.sent[0]['servers']) == 2
+        self.world.answers = lambda server_id: 0
+        self.world.finish()
+        self.look()
+        assert self.told() == ['waiting', 'recovery']
+
+    def test_it_is_recorded_before_it_is_sent(self):
+        self.end()
+        store = self.world.store
+        store.aborts = 1
+        self.look()
+        assert self.sent == []
+        # The commit has no answer, so nothing was sent; that is retried.
+        store.silent = 1
+        self.look()
+        assert self.sent == []
+        self.look(30)
+        assert self.told() == ['failure']
+
+    def test_a_dead_engine_has_a_successor(self):
+        self.end()
+        later = []
+        self.do_at_once(later.append)
+        self.look()
+        self.do_at_once(lambda do: do())
+        # The leader goes first.
+        self.look(engine_id='other')
+        assert self.sent == []
+        self.look(run_store.NOTICE_LEAD, engine_id='other')
+        assert self.told() == ['failure']
+        # The leader was only slow.
+        later[0]()
+        assert self.told() == ['failure']
+
+    def test_what_another_process_changes_meanwhile_is_recorded(self):
+        self.end()
+        receive = self.receive
+
+        def receive_slowly(*given):
+            receive(*given)
+            self.world.ask('retry')
+
+        self.patch(webhooks, 'send', receive_slowly)
+        self.look()
+        assert self.shown() == [('failure', 'delivered')]
+        assert not self.world.run().ended
+
+    def test_a_dead_receiver_is_given_up_in_an_hour(self):
+        logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        counts = self.useFixture(counted.Counted())
+        self.refuses = errors.Unavailable('hooks.example.com is dead')
+        self.end()
+        self.look()
+        assert self.shown() == [('failure', 'pending')]
+        for _ in range(80):
+            self.look(60)
+        assert self.told() == ['failure'] * 11
+        assert logger.output.count('Gave up a notice') == 1
+        assert counts.of(metrics.NOTIFICATIONS_FAILED) == {'': 1}
+        assert 'p4th' not in logger.output
+        assert self.shown() == [('failure', 'given-up')]
+        (sent,) = self.world.run().control.notices.sent
+        assert sent.why == 'hooks.example.com is dead'
+        assert self.due() == {}
+
+    def test_a_deleted_run_tells_nothing(self):
+        self.end()
+        later = []
+        self.do_at_once(later.append)
+        self.look()
+        self.world.store.delete(run_world.PROJECT, run_world.RUN)
+        later[0]()
+        assert self.sent == []
+
+
+class DoorTest(Receiving, heat_door.DoorCase):
+    def test_a_run_that_was_ordered_through_the_door_is_told(self):
+        stack = self.created(
+            deployments.template(resources={'config': triggers.CONFIG})
+        )
+        door.install(door.Door(self.store))
+        notify = {'url': WANTED.url, 'secret': WANTED.secret}
+        run = self.runs.start('BACKUP', stacks=[stack.name], notify=notify)
+        now = int(time.time())
+        self.change(run.id, phase=run_records.Phase.FAILED, ended_at=now)
+        self.patch(process, 'threading', threads.stand_in(lambda do: do()))
+        leading.install(types.SimpleNamespace(engine_id=heat_door.ENGINE))
+        self.addCleanup(leading.install, None)
+        for _again in range(2):
+            run_scans.NOTICES.begin()()
+        (body,) = self.sent
+        assert (body['run'], body['event'], body['stack']) == (
+            run.id,
+            'failure',
+            {'id': stack.id, 'name': stack.name},
+        )
+        shown = self.runs.show(run.id)
+        assert shown.notify == 'https://hooks.example.com'
+        (notice,) = shown.notices
+        assert (
+            notice.items()
+            >= {
+                'event': 'failure',
+                'state': 'delivered',
+                'tries': 1,
+                'reason': '',
+            }.items()
+        )
+
+
+class NoticeCase(Receiving, keeping.KeepingCase):
+    def failed(self, hours=1, fail=(0,)):
+        """Let a tick end, with failures on servers; no engine has seen it."""
+        self.at(hours)
+        keeper = self.keeper()
         keeper.look()
+        self.finish(*self.ids(hours), fail=fail)
+        self.now += 30
+        return keeper
+
+    def end(self, hours, fail=()):
+        """Let a tick end; an engine sees it and tells."""
+        keeper = self.failed(hours, fail)
+        keeper.look()
+        keeper.look()
+        return keeper
 
 
-class TellingTest(NoticeCase):
+class ScheduleTest(NoticeCase):
     def test_a_failure_says_what_where_and_on_which_servers(self):
         self.scheduled(notify=NOTIFY)
         self.end(1, fail=[0])
-        ((headers, body),) = self.sent
+        (body,) = self.sent
         (made,) = self.ids(1)
-        assert 'Heat-Plugins-Signature' in headers
         uuid = self.heat.load(self.made)['nightly'].uuid
         assert {k: v for k, v in body.items() if k != 'servers'} == {
             'version': 1,
@@ -103,70 +347,36 @@ class TellingTest(NoticeCase):
         assert self.kept(self.made).book.notices == ()
         self.end(2)
         assert self.told() == ['failure', 'recovery']
-        self.end(3)
-        assert self.told() == ['failure', 'recovery']
-
-    def test_what_waits_too_long_names_the_servers_that_do(self):
-        self.scheduled(notify={**NOTIFY, 'waits': 600})
-        keeper = self.keeper()
-        self.at(1)
-        assert keeper.look() < 60
-        keeper.look()
-        self.after(601, keeper)
-        ((_, body),) = self.sent
-        assert body['event'] == 'waiting'
-        assert {s['state'] for s in body['servers']} == {'pending'}
-        assert len(body['servers']) == 4
 
     def test_servers_that_cannot_be_read_are_unknown(self):
         self.scheduled(notify=NOTIFY)
-        self.at(1)
-        keeper = self.keeper()
-        keeper.look()
-        (made,) = self.ids(1)
-        self.finish(made, fail=[0])
+        keeper = self.failed()
         self.later = []
-        self.after(30, keeper)
-        self.store.delete(self.made.tenant_id, made)
+        keeper.look()
+        self.store.delete(self.made.tenant_id, *self.ids(1))
         for send in self.later:
             send()
-        ((_, body),) = self.sent
+        (body,) = self.sent
         assert (body['event'], body['servers']) == ('failure', None)
 
     def test_a_dead_receiver_delays_no_tick_and_is_given_up_in_an_hour(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
-        counted = self.count_given_up()
-        self.refuses = errors.Unavailable('https://hooks.example.com is dead')
+        counts = self.useFixture(counted.Counted())
+        self.refuses = DEAD
         self.scheduled(notify=NOTIFY)
-        keeper = self.keeper()
-        self.end(1, fail=[0], keeper=keeper)
-        for minute in range(1, 58):
-            self.now = base.NOW + HOUR + minute * 60
-            keeper.look()
-        assert self.told() == ['failure'] * 10
+        keeper = self.end(1, fail=[0])
+        self.at(1.9, keeper)
         self.at(2, keeper)
         assert self.runs() == self.ids(1, 2)
-        for minute in range(1, 9):
-            self.now = base.NOW + 2 * HOUR + minute * 60
-            keeper.look()
+        self.at(2.1, keeper)
+        assert self.told() == ['failure'] * 4
         assert self.kept(self.made).book.notices == ()
-        assert (
-            self.get(self.made, 'notify_error')
-            == 'https://hooks.example.com is dead'
+        assert self.get(self.made, 'notify_error') == str(DEAD)
+        assert logger.output.count('Gave up a notice of schedule nightly') == 1
+        assert counts.of(metrics.NOTIFICATIONS_FAILED) == {'': 1}
+        assert f'Not told: failure: {DEAD}' in str(
+            deployments.events(self.made)
         )
-        said = [
-            line
-            for line in logger.output.splitlines()
-            if 'Gave up a notice of schedule nightly' in line
-        ]
-        assert len(said) == 1
-        assert counted == [1]
-        (event,) = (
-            each
-            for each in deployments.events(self.made)
-            if each.startswith('Not told')
-        )
-        assert 'failure: https://hooks.example.com is dead' in event
         self.refuses = None
         self.finish(*self.ids(2))
         self.after(60, keeper)
@@ -174,17 +384,10 @@ class TellingTest(NoticeCase):
         assert self.told()[-1] == 'recovery'
         assert self.get(self.made, 'notify_error') == ''
 
-    def count_given_up(self):
-        counted = []
-        self.addCleanup(metrics.install, {})
-        failed = metrics.NOTIFICATIONS_FAILED
-        metrics.install({(failed, ''): counted.append})
-        return counted
-
     def test_what_another_engine_has_delivered_is_not_given_up(self):
-        counted = self.count_given_up()
+        counts = self.useFixture(counted.Counted())
         self.scheduled(notify=NOTIFY)
-        self.refuses = errors.Unavailable('https://hooks.example.com is dead')
+        self.refuses = DEAD
         self.end(1, fail=[0])
         self.now += HOUR
         self.later = []
@@ -193,14 +396,14 @@ class TellingTest(NoticeCase):
         self.later, self.refuses = None, None
         for do in others:
             do()
-        self.patch(run_scans, 'PLACES', process.Places(32, 2))
+        self.renew_senders()
         self.after(HOUR, self.keeper())
         assert self.told() == ['failure'] * 2
-        self.refuses = errors.Unavailable('https://hooks.example.com is dead')
+        self.refuses = DEAD
         stuck()
         assert self.told() == ['failure'] * 3
         assert self.get(self.made, 'notify_error') == ''
-        assert counted == []
+        assert counts.of(metrics.NOTIFICATIONS_FAILED) == {}
 
     def test_the_action_is_the_one_that_is_stored(self):
         self.scheduled(notify=NOTIFY)
@@ -213,17 +416,13 @@ class TellingTest(NoticeCase):
 
         self.patch(run_fleet, 'load_stack', changed)
         self.at(3.5, self.keeper())
-        ((_, body),) = self.sent
+        (body,) = self.sent
         assert body['action'] == 'BACKUP'
 
     def test_what_is_not_permitted_any_longer_reads_nothing(self):
         self.scheduled(notify=NOTIFY)
-        self.at(1)
-        keeper = self.keeper()
-        keeper.look()
-        self.finish(*self.ids(1), fail=[0])
-        self.now += 30
-        cfg.CONF.set_override('notify_hosts', ['a.org'], config.GROUP)
+        keeper = self.failed()
+        self.permit('a.org')
         read = []
         self.patch(telling, 'servers', lambda *given: read.append(given))
         keeper.look()
@@ -232,7 +431,7 @@ class TellingTest(NoticeCase):
 
     def test_the_url_and_the_secret_are_nowhere(self):
         logger = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
-        self.refuses = ValueError(f'{URL} {SECRET}')
+        self.refuses = ValueError(str(NOTIFY))
         self.scheduled(notify=NOTIFY)
         self.end(1, fail=[0])
         self.after(3700, self.keeper())
@@ -244,47 +443,21 @@ class TellingTest(NoticeCase):
             str(shown),
             str(deployments.events(self.made)),
             self.kept(self.made).text(),
-            str(self.sent[0][1]),
+            str(self.sent[0]),
         ]
-        assert {*self.stored_events()} == {(None, None)}
+        with db_api.context_manager.reader.using(self.heat.context):
+            for each in db_api.event_get_all_by_stack(
+                self.heat.context, self.made.id
+            ):
+                # The API shows the properties that are stored with it.
+                assert each.resource_properties is None
+                assert each.rsrc_prop_data is None
         for text in found:
             for secret in ('p4th', 't0ken', 's3cret'):
                 assert secret not in text
 
-    def stored_events(self):
-        """Return the properties that the API shows with events."""
-        context = self.heat.context
-        with db_api.context_manager.reader.using(context):
-            return [
-                (each.resource_properties, each.rsrc_prop_data)
-                for each in db_api.event_get_all_by_stack(
-                    context, self.made.id
-                )
-            ]
-
-    def test_a_dead_engine_that_was_about_to_tell_has_a_successor(self):
-        self.scheduled(notify=NOTIFY)
-        self.at(1)
-        keeper = self.keeper()
-        keeper.look()
-        self.finish(*self.ids(1), fail=[0])
-        self.now += 30
-        self.later = []
-        keeper.look()
-        # Its threads never run.
-        assert self.later != []
-        self.later = None
-        self.patch(run_scans, 'PLACES', process.Places(32, 2))
-        successor = self.keeper()
-        assert successor.look() <= 30
-        assert self.sent == []
-        self.after(31, successor)
-        assert self.told() == ['failure']
-        self.keeper().look()
-        assert self.told() == ['failure']
-
     def test_an_update_loses_no_notice_and_sends_it_to_another_receiver(self):
-        self.refuses = errors.Unavailable('https://hooks.example.com is dead')
+        self.refuses = DEAD
         given = {'cron': '@hourly', 'stack_tag': 'prod', 'notify': NOTIFY}
         self.scheduled(notify=NOTIFY)
         self.end(1, fail=[0])
@@ -312,142 +485,89 @@ class TellingTest(NoticeCase):
 
     def test_what_is_not_recorded_is_not_sent(self):
         self.scheduled(notify=NOTIFY)
-        self.at(1)
-        keeper = self.keeper()
-        keeper.look()
-        self.finish(*self.ids(1), fail=[0])
-        self.now += 30
+        keeper = self.failed()
         self.patch(schedule_rows, 'replace', lambda *args: False)
         keeper.look()
         assert self.sent == []
         assert run_scans.PLACES.take(self.rows()[0].id, 'any')
 
 
-class ExampleTest(NoticeCase):
-    """The example of a receiver, and all of the way to it."""
-
-    def setUp(self):
-        send = webhooks.send
-        super().setUp()
-        self.patch(webhooks, 'send', send)
-        # Notices are of now.
-        self.patch(
-            run_scans.notifying,
-            'headers',
-            self.signed(run_scans.notifying.headers),
-        )
-
-    def signed(self, headers):
-        return lambda body, secret, now: headers(body, secret, time.time())
-
-    def received(self, port, secret=SECRET):
-        """Run the example; return what it has printed."""
-        process = subprocess.Popen(
-            [sys.executable, str(EXAMPLE), str(port)],
-            env={'NOTICE_SECRET': secret},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                socket.create_connection(('127.0.0.1', port)).close()
-                break
-            time.sleep(0.1)
-        return process
-
-    def permitted(self):
-        """Return a free port to which an engine may send."""
-        with socket.create_server(('127.0.0.1', 0)) as found:
-            port = found.getsockname()[1]
-        hosts = [f'http://127.0.0.1:{port}']
-        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
-        return port
-
-    def test_it_verifies_what_it_prints(self):
-        port = self.permitted()
-        url = f'http://127.0.0.1:{port}/p4th'
-        self.scheduled(notify={**NOTIFY, 'url': url})
-        # No process listens.
-        self.end(1, fail=[0])
-        process = self.received(port)
-        keeper = self.keeper()
-        self.after(31, keeper)
-        told = json.loads(process.stdout.readline())
-        (made,) = self.ids(1)
-        assert told['id'] == f'{made}.failure'
-        assert self.kept(self.made).book.notices == ()
-
-    def test_it_refuses_another_signature(self):
-        port = self.permitted()
-        self.received(port, 'another secret, also long')
-        url = f'http://127.0.0.1:{port}/p4th'
-        self.scheduled(notify={**NOTIFY, 'url': url})
-        self.end(1, fail=[0])
-        self.after(3700, self.keeper())
-        assert (
-            self.get(self.made, 'notify_error')
-            == 'http://127.0.0.1 answers 403'
-        )
-
-
-class PropertyTest(base.ScheduleCase):
-    def setUp(self):
-        super().setUp()
-        hosts = ['*.example.com']
-        cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
-
-    def refused(self, said, **given):
-        self.refused_whole(said, {**NOTIFY, **given})
-
-    def refused_whole(self, said, given):
-        content = base.template(notify=given)
-        stack = self.heat.stack(content, name=f'n{next(_numbers)}')
-        exc = self.assertRaises(
-            exception.StackValidationFailed, stack.validate
-        )
-        assert said in str(exc)
-        assert 's3cret' not in str(exc)
-
-    def test_a_mistake_is_named_before_the_night(self):
-        self.refused('The URL of a webhook', url='hooks.example.com/s3cret')
-        self.refused('does not permit', url='https://other.net/s3cret')
-        self.refused('permits https alone', url='http://a.example.com/s3cret')
-        self.refused('16 to', secret='s3cret')
-        self.refused('map with the texts', url=['https://a/s3cret'])
-        self.refused('map with the texts', secret={'a': 's3cret'})
-        for given in ('https://a.example.com/s3cret', ['a s3cret']):
-            self.refused_whole('map with the texts', given)
-        self.refused('events', events=['succes'])
-        self.refused('after', after=0)
-        cfg.CONF.set_override('notify_hosts', [], config.GROUP)
-        self.refused('[heat_plugins] notify_hosts of heat.conf is empty')
-
-    def test_what_another_resource_supplies_is_checked_when_it_is_there(self):
-        for url, said in (
-            ('https://other.net/s3cret', 'does not permit'),
-            (['s3cret'], 'map with the texts'),
+def test_the_example_of_a_receiver_prints_what_it_verifies():
+    with socket.create_server(('127.0.0.1', 0)) as found:
+        port = found.getsockname()[1]
+    with subprocess.Popen(
+        [sys.executable, str(EXAMPLE), str(port)],
+        env={'NOTICE_SECRET': SECRET},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        for number, (secret, age, expected) in enumerate(
+            (
+                ('another secret, also long', 0, 403),
+                (SECRET, 301, 403),
+                (SECRET, 0, 204),
+            )
         ):
-            content = base.template()
-            content['resources']['value'] = {
-                'type': 'OS::Heat::Value',
-                'properties': {'value': {'url': url}},
-            }
-            url = {'get_attr': ['value', 'value', 'url']}
-            schedule = content['resources']['nightly']['properties']
-            schedule['notify'] = {**NOTIFY, 'url': url}
-            stack = self.heat.stack(content, name=f'n{next(_numbers)}')
+            body = json.dumps({'id': number}).encode()
+            sent_at = time.time() - age
+            headers = notifying.headers(body, secret, sent_at)
+            assert posted(port, body, headers) == expected
+        process.kill()
+        assert process.stdout.read() == '{"id": 2}\n'
+
+
+def posted(port, body, headers):
+    """POST to a process that may not listen yet; return the status."""
+    for _ in range(100):
+        connection = http.client.HTTPConnection('127.0.0.1', port)
+        with contextlib.suppress(ConnectionError):
+            connection.request('POST', '/', body, headers)
+            return connection.getresponse().status
+        time.sleep(0.1)
+    raise AssertionError('it does not listen')
+
+
+class PropertyTest(NoticeCase):
+    def refused(self, said, notify, **resources):
+        content = base.template(notify=notify)
+        content['resources'].update(resources)
+        stack = self.heat.stack(content, name=f'n{next(_numbers)}')
+        if resources:
+            # It is checked when it is there.
             stack.validate()
             stack.store()
             stack.create()
-            assert stack.status == 'FAILED'
-            assert said in stack.status_reason
-            assert 's3cret' not in stack.status_reason
+            why = stack.status_reason
+        else:
+            why = str(
+                self.assertRaises(
+                    exception.StackValidationFailed, stack.validate
+                )
+            )
+        assert said in why
+        assert 's3cret' not in why
+
+    def test_a_mistake_is_named_before_the_night(self):
+        for said, changed in (
+            ('The URL of a webhook', {'url': 'hooks.example.com/s3cret'}),
+            ('does not permit', {'url': 'https://other.net/s3cret'}),
+            ('16 to', {'secret': 's3cret'}),
+            ('map with the texts', {'url': ['https://a/s3cret']}),
+        ):
+            self.refused(said, {**NOTIFY, **changed})
+        self.refused('map with the texts', ['a s3cret'])
+        value = {
+            'type': 'OS::Heat::Value',
+            'properties': {'value': {'url': 'https://other.net/s3cret'}},
+        }
+        url = {'get_attr': ['value', 'value', 'url']}
+        self.refused('does not permit', {**NOTIFY, 'url': url}, value=value)
+        self.permit()
+        self.refused('[heat_plugins] notify_hosts of heat.conf is', NOTIFY)
 
     def test_an_update_replaces_and_removes_it(self):
+        self.permit('*.example.com')
         stack = self.created(notify=NOTIFY)
         assert self.kept(stack).rules.to == 'https://hooks.example.com'
         other = {**NOTIFY, 'url': 'https://b.example.com', 'after': 3}

@@ -55,15 +55,7 @@ class PatchTest(testtools.TestCase):
         super().setUp()
         self.patch(Owned.Group, 'add', Owned.Group.add)
 
-    def add(self):
-        return Owned.Group().add(1)
-
     def test_it_replaces_a_function_once(self):
-        for _ in range(2):
-            patch().install()
-        assert self.add() == [1]
-
-    def test_what_heat_has_no_longer_or_has_changed_is_left_out(self):
         for values in (
             {'function': 'Owned.Group.new'},
             {'function': 'Gone.add'},
@@ -71,15 +63,14 @@ class PatchTest(testtools.TestCase):
             {'parameters': ('self', 'callback')},
         ):
             self.assertRaises(patches.Unfit, patch(**values).install)
-        assert self.add() == 1
+        assert Owned.Group().add(1) == 1
+        for _ in range(2):
+            patch().install()
+        assert Owned.Group().add(1) == [1]
 
     def test_each_of_ours_fits_this_heat(self):
         for each in patches.needed(ALL):
             each.probe()
-
-    def test_each_says_what_it_is_for(self):
-        for each in patches.PATCHES:
-            assert each.purpose and each.without and each.gain
 
 
 class InstallTest(testtools.TestCase):
@@ -120,7 +111,7 @@ class HeatTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         for each in patches.needed(ALL):
-            owner, heats = each.find()
+            owner, heats = each.probe()
             self.patch(owner, each.function.rpartition('.')[2], heats)
         patches.install(ALL)
 
@@ -182,11 +173,9 @@ class OverrideTest(testtools.TestCase):
 
 def _overridden(served):
     """Yield our classes of a type, and their methods that Heat has, too."""
-    for cls, name, ours, heats in _both(served):
-        if isinstance(heats, types.FunctionType) and isinstance(
-            ours, types.FunctionType
-        ):
-            yield cls, name, inspect.signature(ours), inspect.signature(heats)
+    for cls, name, *both in _both(served):
+        if all(isinstance(each, types.FunctionType) for each in both):
+            yield cls, name, *map(inspect.signature, both)
 
 
 def _both(served):
@@ -195,20 +184,17 @@ def _both(served):
     for place, cls in enumerate(mro):
         if not cls.__module__.startswith('heat_plugins.'):
             continue
+        of_heat = [
+            each
+            for each in mro[place + 1 :]
+            if not each.__module__.startswith('heat_plugins.')
+            and issubclass(each, resource.Resource)
+        ]
         for name, ours in vars(cls).items():
-            heats = next(
-                (
-                    vars(each)[name]
-                    for each in mro[place + 1 :]
-                    if name in vars(each)
-                    and not each.__module__.startswith('heat_plugins.')
-                    and issubclass(each, resource.Resource)
-                ),
-                None,
-            )
+            found = [vars(one)[name] for one in of_heat if name in vars(one)]
             # A test that has patched a class leaves it what it inherits.
-            if heats is not None and ours is not heats:
-                yield cls, name, ours, heats
+            if found and ours is not found[0]:
+                yield cls, name, ours, found[0]
 
 
 def _accepts(ours, heats):
@@ -235,34 +221,29 @@ class SignatureTest(testtools.TestCase):
     """What Heat's API has checked reaches the resource."""
 
     def test_a_resource_knows_the_url_of_a_signal(self):
-        seen = []
-        (patch,) = (
-            each
-            for each in patches.PATCHES
-            if each.function == 'EngineService.resource_signal'
+        seen, asked = [], []
+        self.patch(
+            patches.histories,
+            'take_of_member',
+            lambda *about: asked.append(about),
         )
-        signal = patch.wrap(lambda *args, **_: seen.append(args[-1]))
-        found = mock.patch.object(
-            patches.histories, 'take_of_member', return_value=False
-        )
-        found.start()
-        self.addCleanup(found.stop)
+        signal = patches.note_signature(lambda *args, **_: seen.append(args))
         checked = '{"ec2Credentials": {"signature": "a"}}'
+        details = {'deploy_status_code': 0}
         for credentials in (checked, None):
             signal(
                 'engine',
                 mock.Mock(aws_creds=credentials),
                 stack_identity={'stack_id': 'stack'},
                 resource_name='deployment',
-                details={'deploy_status_code': 0},
+                details=details,
                 sync_call=False,
             )
-        assert seen == [{'deploy_status_code': 0}] * 2
-        assert seen[0].signature == 'a'
-        assert not isinstance(seen[1], presigned.Presigned)
-        patches.histories.take_of_member.assert_called_once_with(
-            'stack', 'deployment', 'a', {'deploy_status_code': 0}
-        )
+        by_url, otherwise = (args[-1] for args in seen)
+        assert by_url == otherwise == details
+        assert by_url.signature == 'a'
+        assert not isinstance(otherwise, presigned.Presigned)
+        assert asked == [('stack', 'deployment', 'a', details)]
 
 
 class ReplacedTest(heat_fixture.HeatTestCase):
@@ -300,7 +281,7 @@ class ReplacedTest(heat_fixture.HeatTestCase):
             for each in patches.PATCHES
             if each.function == 'EngineService._authorize_stack_user'
         )
-        authorize = patch.wrap(patch.find()[1])
+        authorize = patch.wrap(patch.probe()[1])
         cnxt = mock.Mock(user_id=user, aws_creds=None)
         stack = self.heat.load(self.stack)
         if authorize(self.heat.rpc.engine, cnxt, stack, name):
@@ -312,28 +293,25 @@ class ReplacedTest(heat_fixture.HeatTestCase):
         own = self.shown('former')
         assert own['deployments'] == []
         assert 'heat' in own['os-collect-config']
-
-    def test_it_reads_no_other_resource_and_nothing_when_it_is_gone(self):
-        assert self.shown('former', 'other') is None
-        assert self.shown('former', 'none') is None
-        assert self.shown('nobody') is None
-        db_api.resource_delete(self.heat.context, self.former.id)
-        assert self.shown('former') is None
-
-    def test_each_reads_its_own_also_while_the_stack_is_deleted(self):
-        # Heat deletes by an update to this.
+        for user, name in (
+            ('former', 'other'),
+            ('former', 'none'),
+            ('nobody', 'server'),
+        ):
+            assert self.shown(user, name) is None
+        # Also while the stack is deleted: Heat does so by an update to this.
         empty = template.Template.create_empty_template()
+        number = empty.store(self.heat.context)
         db_api.stack_update(
-            self.heat.context,
-            self.stack.id,
-            {'raw_template_id': empty.store(self.heat.context)},
+            self.heat.context, self.stack.id, {'raw_template_id': number}
         )
         assert self.heat.load(self.stack).resources == {}
-        assert (
-            self.shown('former')['os-collect-config']
-            == self.former.metadata_get()['os-collect-config']
-        )
+        place = self.former.metadata_get()['os-collect-config']
+        assert self.shown('former')['os-collect-config'] == place
         assert self.shown('nobody') is None
+        # Nothing when it is gone.
+        db_api.resource_delete(self.heat.context, self.former.id)
+        assert self.shown('former') is None
 
     def test_what_was_created_later_has_what_heat_gives_it(self):
         newest = self.former.make_replacement(self.stack.t.id, set())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The threads of one process of heat-engine."""
 
+import dataclasses
 import os
 import threading
 import time
@@ -18,8 +19,6 @@ SCANS = [
 
 
 class WatchTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def setUp(self):
         super().setUp()
         self.started = []
@@ -28,16 +27,13 @@ class WatchTest(heat_fixture.HeatTestCase):
         )
         self.patch(process, '_process', None)
 
-    def watch(self, interval=5):
-        cfg.CONF.set_override('rescue_interval', interval, 'heat_plugins')
-        process.watch(*SCANS)
-        return len(self.started)
-
     def test_a_process_begins_once_and_a_forked_one_for_itself(self):
-        assert self.watch() == 2
-        assert self.watch() == 2
-        self.patch(process, '_process', os.getpid() + 1)
-        assert self.watch() == 4
+        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
+        for forked, expected in ((False, 2), (False, 2), (True, 4)):
+            if forked:
+                self.patch(process, '_process', os.getpid() + 1)
+            process.watch(*SCANS)
+            assert len(self.started) == expected
 
     def start(self):
         """Start an engine, of which Heat's part does nothing."""
@@ -52,67 +48,47 @@ class WatchTest(heat_fixture.HeatTestCase):
         cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
         self.start()
         assert self.started == ['before', 'Heat', 1, 1, 'after Heat']
-
-    def test_an_engine_starts_without_it(self):
+        # Which starts without it, too.
         self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
-        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
+        self.patch(process, '_process', None)
+        del self.started[:]
         self.start()
         assert self.started == ['before', 'Heat', 'after Heat']
 
     def test_without_an_interval_only_scans_without_an_option_start(self):
         cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
-        always = process.Scan(
-            name='x', wanted='y', begin=lambda: None, option=None
-        )
-        process.watch(*SCANS, always)
+        process.watch(*SCANS, dataclasses.replace(SCANS[0], option=None))
         assert self.started == [1]
 
     def test_a_scan_that_fails_is_repeated_with_a_warning(self):
-        scan = mock.Mock(side_effect=[OSError('why\nSELECT'), SystemExit])
+        fail = mock.Mock(side_effect=[OSError('why\nSELECT'), SystemExit])
         self.patch(time, 'sleep', lambda seconds: None)
+        scan = dataclasses.replace(SCANS[0], begin=lambda: fail)
         with self.assertLogs(process.LOG.name, 'WARNING') as logs:
-            self.assertRaises(
-                SystemExit,
-                process.repeat,
-                process.Scan(name='x', wanted='y', begin=lambda: scan),
-            )
-        assert [one.getMessage() for one in logs.records] == [
-            'Cannot scan for y; retrying: OSError: why'
-        ]
+            self.assertRaises(SystemExit, process.repeat, scan)
+        (line,) = logs.output
+        assert line.endswith('for deployments; retrying: OSError: why')
 
     def test_processes_that_start_together_scan_at_different_times(self):
         cfg.CONF.set_override('rescue_interval', 60, 'heat_plugins')
+        stop = mock.Mock(side_effect=SystemExit)
         for spread, most in ((None, 60), (1.0, 1)):
             slept = []
             self.patch(time, 'sleep', slept.append)
-            scan = process.Scan(
-                name='x',
-                wanted='y',
-                begin=lambda: mock.Mock(side_effect=SystemExit),
-                spread=spread,
+            scan = dataclasses.replace(
+                SCANS[0], begin=lambda: stop, spread=spread
             )
             for _ in range(50):
                 self.assertRaises(SystemExit, process.repeat, scan)
-            assert most / 2 < max(slept)
-            assert max(slept) < most
+            assert most / 2 < max(slept) < most
 
 
 class PlacesTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def test_a_project_leaves_places_for_others(self):
         places = process.Places(3, 2)
-        taken = [
-            places.take(key, project)
-            for key, project in [
-                ('a', '1'),
-                ('a', '1'),
-                ('b', '1'),
-                ('c', '1'),
-                ('d', '2'),
-                ('e', '3'),
-            ]
-        ]
+        # A key, and its project.
+        wanted = ('a1', 'a1', 'b1', 'c1', 'd2', 'e3')
+        taken = [places.take(*each) for each in wanted]
         assert taken == [True, False, True, False, True, False]
         places.leave('a')
         assert places.take('e', '3')

@@ -12,7 +12,6 @@ from heat.common import service_utils
 from heat.db import api as db_api
 from heat.engine import check_resource
 from heat.engine import resource
-from heat.engine import service
 from heat.engine import stack as parser
 from heat.engine import sync_point
 from heat.objects import service as service_objects
@@ -33,14 +32,12 @@ from tests.unit.resources import deployments
 TEMPLATE = {
     'heat_template_version': '2021-04-16',
     'resources': {
-        'value': {'type': 'OS::Heat::Value', 'properties': {'value': 1}},
+        'value': {'type': 'OS::Heat::Value', 'properties': {'value': 1}}
     },
 }
 
 
 class LookTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
     def setUp(self):
         super().setUp()
         self.context = context.get_admin_context()
@@ -82,26 +79,10 @@ class LookTest(heat_fixture.HeatTestCase):
         self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
         for how in ('_begin', '_resume'):
             self.patch(
-                rescue,
-                how,
-                lambda held, *loaded: went_on.append(held) or True,
+                rescue, how, lambda held, *loaded: went_on.append(held) or True
             )
         assert self.rescuer.look() == went_on
         return [each.id for each in went_on]
-
-    def reports(self):
-        """Let the engine have reported to the database."""
-        service_objects.Service.create(
-            self.context,
-            {
-                'host': 'host',
-                'hostname': 'host',
-                'binary': 'heat-engine',
-                'engine_id': self.engine_id,
-                'topic': 'engine',
-                'report_interval': 60,
-            },
-        )
 
     def test_what_a_dead_engine_held_is_gone_on_with(self):
         counts = self.useFixture(counted.Counted())
@@ -133,7 +114,15 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def test_an_engine_that_reports_is_not_asked(self):
         self.held()
-        self.reports()
+        names = ('host', 'hostname', 'binary', 'topic')
+        service_objects.Service.create(
+            self.context,
+            {
+                **dict.fromkeys(names, 'engine'),
+                'engine_id': self.engine_id,
+                'report_interval': 60,
+            },
+        )
         self.patch(service_utils, 'engine_alive', None)
         assert self.look() == []
 
@@ -153,15 +142,13 @@ class LookTest(heat_fixture.HeatTestCase):
             self.set_stack()
             assert [self.held()] == self.look()
 
-    def test_what_has_no_server_is_left_in_a_stack_that_has_failed(self):
+    def test_in_a_stack_that_has_failed_what_has_no_server_is_left(self):
         number = self.held()
         self.set_stack(status='FAILED')
         assert self.look() == []
         # Until its update.
         self.set_stack()
         assert self.look() == [number]
-
-    def test_what_was_taken_in_a_stack_that_has_failed_is_left(self):
         self.taken()
         self.set_stack(status='FAILED')
         assert self.look_later() == []
@@ -180,12 +167,6 @@ class LookTest(heat_fixture.HeatTestCase):
         other = self.heat.create(TEMPLATE, name='other')
         self.set_stack(stack=other)
         second = self.held(stack=other)
-        went_on = []
-
-        def go_on(held, *loaded):
-            went_on.append(held)
-            return True
-
         real = rescue.load
 
         def load(held):
@@ -193,11 +174,8 @@ class LookTest(heat_fixture.HeatTestCase):
                 raise exception.NotFound('its credentials')
             return real(held)
 
-        self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
         self.patch(rescue, 'load', load)
-        self.patch(rescue, '_resume', go_on)
-        assert self.rescuer.look() == went_on
-        assert [each.id for each in went_on] == [second]
+        assert self.look() == [second]
 
     def test_of_several_that_see_a_dead_engine_one_resumes_it(self):
         number = self.held()
@@ -213,6 +191,9 @@ class LookTest(heat_fixture.HeatTestCase):
         (again,) = resources.held(self.context)
         assert again.reason == held.reason
         assert again.key != held.key
+        # An engine that goes on after all keeps its resource.
+        self.held(status='COMPLETE')
+        assert not self.take_away(again)
 
     def taken(self, **values):
         """Take the resource from its engine, and tell nobody; its number."""
@@ -230,6 +211,8 @@ class LookTest(heat_fixture.HeatTestCase):
         return self.look()
 
     def test_what_was_taken_and_not_checked_is_resumed_later(self):
+        self.held(status='FAILED', engine_id=None, status_reason='Resource')
+        assert self.look_later() == []
         for values, is_resumed in (
             ({}, True),
             ({'replaced_by': 7}, False),
@@ -243,35 +226,29 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def made_again(self, number, **values):
         """Let something have been made in the place of a resource."""
-        return db_api.resource_create(
-            self.context,
-            {
-                'name': 'value',
-                'stack_id': self.stack.id,
-                'root_stack_id': self.stack.id,
-                'current_template_id': self.stack.t.id,
-                'action': 'INIT',
-                'status': 'COMPLETE',
-                'replaces': number,
-                'requires': [],
-                'needed_by': [],
-                **values,
-            },
-        ).id
+        made = {
+            'name': 'value',
+            'stack_id': self.stack.id,
+            'root_stack_id': self.stack.id,
+            'current_template_id': self.stack.t.id,
+            'action': 'INIT',
+            'status': 'COMPLETE',
+            'replaces': number,
+            'requires': [],
+            'needed_by': [],
+        }
+        return db_api.resource_create(self.context, {**made, **values}).id
 
     def test_what_was_taken_and_made_again_is_left(self):
         number = self.taken(replaces=7)
-        assert self.look_later() == [number]
-        # Heat forgets whom it replaces once that has gone.
-        self.made_again(None)
-        assert self.look_later() == []
-
-    def test_what_other_traversals_have_made_does_not_count(self):
-        number = self.taken()
+        # What other traversals have made does not count.
         other = self.heat.create(TEMPLATE, name='other')
         self.made_again(number, current_template_id=other.t.id)
         self.made_again(number, action='DELETE')
         assert self.look_later() == [number]
+        # Heat forgets whom it replaces once that has gone.
+        self.made_again(None)
+        assert self.look_later() == []
 
     def test_a_replacement_that_nobody_has_begun_is_resumed_later(self):
         number = self.stack['value'].id
@@ -288,16 +265,6 @@ class LookTest(heat_fixture.HeatTestCase):
             made = self.made_again(number, **values)
             expected = [made] if is_resumed else []
             assert self.look_later() == expected
-
-    def test_what_has_failed_otherwise_is_left(self):
-        self.held(status='FAILED', engine_id=None, status_reason='Resource')
-        assert self.look_later() == []
-
-    def test_an_engine_that_goes_on_after_all_keeps_its_resource(self):
-        self.held()
-        (held,) = resources.held(self.context)
-        self.held(status='COMPLETE')
-        assert not self.take_away(held)
 
 
 class FailTest(deployments.DeploymentTestCase):
@@ -330,14 +297,6 @@ class FailTest(deployments.DeploymentTestCase):
             },
         )
         return [each.name for each in rescue.Rescuer().look()]
-
-    def fails(self, status):
-        assert self.look(status) == ['deployment']
-        again = self.heat.load(self.stack)
-        assert again['deployment'].state == ('CREATE', 'FAILED')
-        assert 'has died' in again['deployment'].status_reason
-        self.assert_withdrawn(again, 'has died')
-        return again
 
     def test_what_has_changed_since_it_was_seen_is_left(self):
         real = rescue.load
@@ -411,24 +370,25 @@ class FailTest(deployments.DeploymentTestCase):
             if status == 'IN_PROGRESS':
                 self.assert_withdrawn(self.stack, 'has died')
 
-    def test_if_nothing_can_be_replaced(self):
-        again = self.fails('IN_PROGRESS')
-        assert again.status == 'FAILED'
-        assert 'resources.deployment: Engine' in again.status_reason
-
-    def test_one_that_cannot_be_taken_back_is_tried_again(self):
+    def test_if_nothing_can_be_replaced_the_stack_fails(self):
         def fails(*_, **arguments):
             raise exception.StackValidationFailed(message='no database')
 
+        # What cannot be taken back is tried again.
         with mock.patch.object(rows, 'withdraw', fails):
             assert self.look('FAILED') == []
-        self.fails('FAILED')
+        assert self.look('IN_PROGRESS') == ['deployment']
+        again = self.heat.load(self.stack)
+        assert again['deployment'].state == ('CREATE', 'FAILED')
+        assert 'has died' in again['deployment'].status_reason
+        self.assert_withdrawn(again, 'has died')
+        assert again.status == 'FAILED'
+        assert 'resources.deployment: Engine' in again.status_reason
 
 
 class BeginTest(heat_fixture.HeatTestCase):
     """A replacement that Heat was told nothing of."""
 
-    TYPES = {}
     TRAVERSAL = 'a0a0'
 
     def setUp(self):
@@ -438,106 +398,66 @@ class BeginTest(heat_fixture.HeatTestCase):
             parser.Stack, 'stored_context', lambda stack: self.heat.context
         )
         self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
-        self.told = []
+        self.now = time.monotonic()
+        self.patch(time, 'monotonic', lambda: self.now)
+        self.rescuer = rescue.Rescuer()
+
+    def look(self):
+        """Look twice, with the time between that Heat needs to check."""
+        assert self.rescuer.look() == []
+        self.now += rescue.CHECKING + 1
+        return [each.id for each in self.rescuer.look()]
+
+    def test_it_is_begun_by_one_with_what_the_one_before_was_given(self):
+        told = []
         self.patch(
             worker_client.WorkerClient,
             'check_resource',
-            lambda client, context, *told: self.told.append(told),
+            lambda client, context, *given: told.append(given),
         )
-        self.stack = self.heat.create(TEMPLATE)
+        stack = self.heat.create(TEMPLATE)
+        doing = {'status': 'IN_PROGRESS', 'current_traversal': self.TRAVERSAL}
         db_api.stack_update(
-            self.context,
-            self.stack.id,
-            {
-                'status': 'IN_PROGRESS',
-                'convergence': True,
-                'current_traversal': self.TRAVERSAL,
-            },
+            self.context, stack.id, {**doing, 'convergence': True}
         )
-        self.replaced = self.stack['value']
-        self.number = self.replaced.make_replacement(
-            self.stack.t.id, requires=set()
-        )
-        now = time.monotonic()
-        self.rescuer = rescue.Rescuer()
-        self.patch(time, 'monotonic', lambda: now)
-        assert self.rescuer.look() == []
-        self.patch(time, 'monotonic', lambda: now + rescue.CHECKING + 1)
-
-    def set_told(self):
-        """Let Heat have been told to check what is replaced."""
-        data = {'input_data': {'tuple:(1, True)': {'id': 1, 'attrs': {}}}}
-        sync_point.create(
-            self.context,
-            self.replaced.id,
-            self.TRAVERSAL,
-            True,
-            self.stack.id,
-        )
-        sync_point.update_input_data(
-            self.context, self.replaced.id, self.TRAVERSAL, True, 0, data
-        )
-        return data
-
-    def test_it_is_given_what_the_one_before_was(self):
-        data = self.set_told()
-        assert [each.id for each in self.rescuer.look()] == [self.number]
-        assert self.told == [(self.number, self.TRAVERSAL, data, True, None)]
-        row = db_api.resource_get(self.context, self.number)
-        assert (row.action, row.status) == ('INIT', 'COMPLETE')
-        # Whoever has begun with it has time to do so.
-        assert self.rescuer.look() == []
-
-    def test_of_several_that_look_one_tells(self):
+        replaced = stack['value']
+        number = replaced.make_replacement(stack.t.id, requires=set())
         # Nobody tells of what is in no traversal.
-        assert self.rescuer.look() == []
-        self.set_told()
+        assert self.look() == []
+        # Heat has been told to check what is replaced.
+        data = {'input_data': {'tuple:(1, True)': {'id': 1, 'attrs': {}}}}
+        point = replaced.id, self.TRAVERSAL, True
+        sync_point.create(self.context, *point, stack.id)
+        sync_point.update_input_data(self.context, *point, 0, data)
+        # One that a user holds back is left.
+        again = self.heat.load(stack)
+        made, *_scope = resource.Resource.load(
+            again.context, number, self.TRAVERSAL, True, {}
+        )
+        made.trigger_hook('pre-create')
+        assert self.look() == []
+        made.clear_hook('pre-create')
+        # And one that another engine has begun meanwhile.
         real = rescue.load
 
         def load(held):
             self.heat.change(held.id)
             return real(held)
 
-        self.patch(rescue, 'load', load)
+        with mock.patch.object(rescue, 'load', load):
+            assert self.look() == []
+        assert told == []
+        assert self.look() == [number]
+        assert told == [(number, self.TRAVERSAL, data, True, None)]
+        row = db_api.resource_get(self.context, number)
+        assert (row.action, row.status) == ('INIT', 'COMPLETE')
+        # Whoever has begun with it has time to do so.
         assert self.rescuer.look() == []
-        assert self.told == []
-
-    def test_one_that_a_user_holds_back_is_left(self):
-        self.set_told()
-        stack = self.heat.load(self.stack)
-        made, *_scope = resource.Resource.load(
-            stack.context, self.number, self.TRAVERSAL, True, {}
-        )
-        made.trigger_hook('pre-create')
-        assert self.rescuer.look() == []
-        assert self.told == []
 
 
 class ReportTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
-    def setUp(self):
-        super().setUp()
-        cfg.CONF.set_override('rescue_interval', 30, 'heat_plugins')
-        self.addCleanup(cfg.CONF.clear_override, 'periodic_interval')
-
-    def test_heat_holds_an_engine_dead_after_two_of_its_reports(self):
-        rescue.report_often()
-        engine = service.EngineService('host', 'engine')
-        engine.engine_id = 'engine-1'
-        engine.service_manage_report()
-        row = service_objects.Service.get_by_id(
-            context.get_admin_context(), engine.service_id
-        )
-        for seconds, status in ((19, 'up'), (21, 'down')):
-            later = row.updated_at + datetime.timedelta(seconds=seconds)
-            self.patch(
-                service_utils.timeutils, 'utcnow', lambda now=later: now
-            )
-            found = service_utils.format_service(row)['status']
-            assert found == status
-
     def test_an_engine_reports_often_where_deployments_are_resumed(self):
+        self.addCleanup(cfg.CONF.clear_override, 'periodic_interval')
         for scans, own, expected in ((30, 60, 10), (30, 5, 5), (0, 60, 60)):
             cfg.CONF.set_override('rescue_interval', scans, 'heat_plugins')
             cfg.CONF.set_override('periodic_interval', own)

@@ -86,21 +86,22 @@ class RowsTest(deployments.DeploymentTestCase):
         assert found == {ticket}
         assert len(commits) == 1
         (row,) = self.deployment_rows()
-        assert row.status == 'COMPLETE'
-        assert rows.settle(self.heat.context, outcomes) == set()
-
-    def test_one_is_settled_once(self):
-        assert self.settle()
-        assert not self.settle()
-        (row,) = self.deployment_rows()
         assert (row.status, row.status_reason, row.output_values) == (
             'COMPLETE',
             'yes',
             {'a': 1},
         )
         assert row.updated_at is not None
-        found = rows.read(self.heat.context, {row.id})
-        assert not found[row.id].in_progress
+        assert not rows.read(self.heat.context, {row.id})[row.id].in_progress
+        # Once.
+        assert rows.settle(self.heat.context, outcomes) == set()
+
+    def test_no_deployment_is_later_than_itself(self):
+        place = self.heat.context, self.stack.id, 'deployment'
+        number = self.stack['deployment'].id
+        assert resources.servers_of_later(*place, number) == set()
+        earlier = resources.servers_of_later(*place, number - 1)
+        assert earlier == {self.row.server_id}
 
     def test_a_container_is_in_use_while_a_resource_says_so(self):
         resource = self.stack['deployment']
@@ -148,19 +149,13 @@ class RowsTest(deployments.DeploymentTestCase):
         self.replace('time.sleep', sleep)
 
     def test_what_others_have_changed_is_settled_at_the_next_attempt(self):
-        for kind in (
-            db_exception.DBDeadlock,
-            db_exception.DBConnectionError,
-        ):
-            with self.subTest(kind.__name__):
-                rows.change(
-                    self.heat.context, self.row.id, status='IN_PROGRESS'
-                )
-                self.fails(kind, 2)
-                assert self.settle()
-                assert len(self.slept) == 2
-                (row,) = self.deployment_rows()
-                assert row.status == 'COMPLETE'
+        for kind in (db_exception.DBDeadlock, db_exception.DBConnectionError):
+            rows.change(self.heat.context, self.row.id, status='IN_PROGRESS')
+            self.fails(kind, 2)
+            assert self.settle()
+            assert len(self.slept) == 2
+            (row,) = self.deployment_rows()
+            assert row.status == 'COMPLETE'
 
     def test_not_for_ever_and_no_log_quotes_it(self):
         logged = self.useFixture(fixtures.FakeLogger())
@@ -169,8 +164,7 @@ class RowsTest(deployments.DeploymentTestCase):
         assert sum(self.slept) < 10
         assert 'retry limit' in logged.output
         assert 'hunter2' not in logged.output
-
-    def test_what_will_never_be_taken_is_tried_once(self):
+        # What will never be taken is tried once.
         self.fails(db_exception.DBDataError, 100)
         self.assertRaises(db_exception.DBDataError, self.settle)
         assert self.slept == []

@@ -21,7 +21,6 @@ from heat_plugins.engine import patches
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
-from heat_plugins.engine.runs import triggering
 from heat_plugins.runs import run_store
 from tests.unit import heat_fixture
 from tests.unit.engine import test_run_fleet
@@ -38,27 +37,8 @@ class NoStore:
         raise errors.NoObjectStore(wording.no_service('object-store'))
 
 
-def template(*names, transport='POLL_SERVER_HEAT'):
-    """Return a template of servers with an action BACKUP."""
-    config = deployments.component(
-        (['CREATE'], '#!/bin/sh'), (['BACKUP'], '#!/bin/sh\necho backup')
-    )
-    config['properties']['inputs'] = [{'name': 'token', 'default': ''}]
-    parts = {'config': config}
-    for name in names:
-        parts[f'server_{name}'] = {
-            'type': 'OS::Heat::DeployedServer',
-            'properties': {'software_config_transport': transport},
-        }
-        parts[name] = {
-            'type': 'OS::Heat::SoftwareDeployment',
-            'properties': {
-                'config': {'get_resource': 'config'},
-                'server': {'get_resource': f'server_{name}'},
-                'signal_transport': 'NO_SIGNAL',
-            },
-        }
-    return {'heat_template_version': '2021-04-16', 'resources': parts}
+def template(*names):
+    return test_run_fleet.template(*names, signal_transport='NO_SIGNAL')
 
 
 class PoorCase(test_run_fleet.LeadingCase):
@@ -174,7 +154,10 @@ class UrlTest(PoorCase):
         assert len(self.pairs) == 2
 
     def test_one_with_poll_server_cfn_has_a_pair_already(self):
-        self.stack = self.created(template('a', transport='POLL_SERVER_CFN'))
+        whole = template('a')
+        server = whole['resources']['server_a']['properties']
+        server['software_config_transport'] = 'POLL_SERVER_CFN'
+        self.stack = self.created(whole)
         kept = self.heat.load(self.stack)['server_a'].data()
         made = len(self.pairs)
         self.runs.start('BACKUP', stacks=[self.stack.name])
@@ -385,9 +368,9 @@ class UnwantedTest(PoorCase):
 
     def test_a_signal_of_a_resource_is_none_of_it(self):
         _, url = self.begun()
-        other = url.replace('/resources/heat-plugins-run', '/resources/a')
+        other = url.replace('heat-plugins-run', 'deployment')
         assert other != url
-        self.patch(triggering, 'take', None)
+        self.patch(type(self.store), 'awaiting', None)
         with self.assertRaises(Exception) as caught:
             self.post(url.replace('heat-plugins-run', 'no-such'), {})
         assert 'no-such' in str(caught.exception.exc_info[1])
@@ -420,7 +403,7 @@ class NoWayTest(PoorCase):
         lacking = wording.no_service(*wording.RESULTS)
         for start in (self.runs.start, self.runs.select):
             self.refused(lacking, start)
-        self.heat.load(self.stack)['a'].signal({'trigger': 'BACKUP'})
+        self.heat.load(self.stack)['deployment'].signal({'trigger': 'BACKUP'})
         events = '\n'.join(deployments.events(self.stack))
         assert 'Servers cannot send the results of runs' in events
         assert self.stored() == {}

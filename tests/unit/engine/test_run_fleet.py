@@ -7,6 +7,7 @@ import time
 import types
 from unittest import mock
 from urllib import parse
+import uuid
 
 from heat.engine import stack as parser
 from oslo_config import cfg
@@ -14,11 +15,15 @@ from oslo_db import exception as db_exception
 
 from heat_plugins import errors
 from heat_plugins import metrics
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import rescue
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
+from heat_plugins.runs import ordering
+from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from heat_plugins.signals import body
@@ -28,6 +33,8 @@ from tests.unit import heat_fixture
 from tests.unit.engine import heat_door
 from tests.unit.engine import led
 from tests.unit.resources import deployments
+from tests.unit.resources import test_deployment_policy as policies
+from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_group_as_one as groups
 from tests.unit.runs import store_contract
 
@@ -90,8 +97,12 @@ class LoadTest(heat_fixture.HeatTestCase):
     def test_stored_credentials_are_those_of_a_stack_of_the_project(self):
         stack = self.heat.create({'heat_template_version': '2021-04-16'})
         project = stack.tenant_id
+
+        def denied(*wanted):
+            self.assertRaises(errors.Denied, run_fleet.load_stack, *wanted)
+
         # Heat's fake of Keystone makes trusts for no project.
-        assert run_fleet.load_stack(stack.id, project) is None
+        denied(stack.id, project)
         self.patch(
             type(stack),
             'stored_context',
@@ -99,8 +110,8 @@ class LoadTest(heat_fixture.HeatTestCase):
         )
         loaded = run_fleet.load_stack(stack.id, project)
         assert loaded.tenant_id == project
-        assert run_fleet.load_stack(stack.id, 'of-somebody-else') is None
-        assert run_fleet.load_stack('no-such-stack', project) is None
+        denied(stack.id, 'of-somebody-else')
+        denied('no-such-stack', project)
         # A database that is away says nothing of them.
         away = mock.Mock(side_effect=db_exception.DBConnectionError)
         self.patch(parser.Stack, 'load', away)
@@ -180,10 +191,11 @@ class RunTest(LeadingCase):
         self.answer = {}
         for _ in range(2):
             self.go_on(20)
-            before = len(self.swift.asked(deployments.PROJECT))
+            before = len(self.swift.seen)
             self.runs.start('BACKUP', stacks=[stack.name])
             self.go_on(8)
-        asked = self.swift.asked(deployments.PROJECT)[before:]
+        seen = self.swift.seen[before:]
+        asked = [each for each in seen if each.project_id]
         # Two listings, a look at the container, two results, one deletion.
         assert len(asked) <= 6, asked
 
@@ -361,17 +373,17 @@ class RunTest(LeadingCase):
             self.created(template('b'), name='other'),
         )
         self.answer = {'deploy_stdout': 'a' * 10_000}
-        ids = []
-        for _ in range(2):
-            run = self.runs.start('BACKUP', stacks=[s.name for s in stacks])
+        store = self.swift.store(deployments.PROJECT)
+        ids = kept, gone = [str(uuid.uuid4()) for _ in range(2)]
+        for run_id in ids:
+            names = [each.name for each in stacks]
+            self.runs.start('BACKUP', run_id=run_id, stacks=names)
             self.go_on(6)
-            ids.append(run.id)
             for each in stacks:
-                self.swift.store(deployments.PROJECT).put_object(
-                    f'heat-plugins-{each.id}', f'runs/logs/{run.id}/x', b''
-                )
-        self.put_signals({'answer': 'once more'})
-        kept, gone = ids
+                log = f'heat-plugins-{each.id}', f'runs/logs/{run_id}/x'
+                store.put_object(*log, b'')
+        # It comes again, late.
+        self.put_signals({})
         self.runs.delete(gone)
         self.swift.fail(times=99)
         run_scans.remove_surplus(self.leader, self.store)
@@ -416,14 +428,141 @@ class RunTest(LeadingCase):
         self.go_on(10)
         assert self.states(run.id) == ['complete'] * 2
 
-    def test_what_the_database_does_not_answer_is_done_again(self):
-        stack = self.created(template('a', 'b'))
-        before = len(self.handed)
-        for number in range(1, 6):
-            self.break_database(
-                run_rows.rows, 'write_deliveries', 1, after=number % 2 == 0
-            )
-            run = self.runs.start('BACKUP', stacks=[stack.name])
-            self.go_on(10)
-            assert self.states(run.id) == ['complete'] * 2
-            assert len(self.handed) - before == 2 * number
+
+class RefusalsTest(groups.GroupTestCase):
+    def member(self, stack, **values):
+        deployment = stack['deployment']
+        if 'server_id' not in values:
+            values['server_id'] = deployment.properties['server']
+        return run_records.RunTarget(
+            **{
+                'stack_id': stack.id,
+                'stack_name': stack.name,
+                'resource': 'deployment',
+                'deployment_id': deployment.resource_id,
+                **values,
+            }
+        )
+
+    def refusals(self, *members, config=None):
+        order = run_records.RunOrder(
+            id='20270115T080000Z-00c0ffee',
+            action='BACKUP',
+            limits=run_records.RunLimits(),
+            members=members,
+            created_at=0,
+            created_by='ann',
+            config=config,
+        )
+        return run_fleet.refusals(
+            self.heat.context, order, range(len(members))
+        )
+
+    def test_a_member_of_a_group_runs_on_its_server(self):
+        stack = self.created(groups.group('a', 'b'))
+        members = [
+            self.member(stack, deployment_id=one.id, server_id=one.server_id)
+            for one in self.deployment_rows()
+        ]
+        assert self.refusals(*members) == {}
+        swapped = [
+            dataclasses.replace(one, server_id=two.server_id)
+            for one, two in zip(members, members[::-1], strict=True)
+        ]
+        assert set(self.refusals(*swapped)) == {0, 1}
+        # Another project's deployments are not there.
+        other = heat_types.in_project(self.heat.context, 'other')
+        ids = [each.deployment_id for each in members]
+        assert {*run_fleet.existing(self.heat.context, ids)} == {*ids}
+        assert not run_fleet.existing(other, ids)
+
+    def test_the_server_is_that_of_the_deployment(self):
+        stack = self.created(deployments.template())
+        other = self.heat.create(policies.server(), name='servers')
+        mine = self.member(stack)
+        assert self.refusals(mine) == {}
+        for server_id in (other['server'].resource_id, 'made-up'):
+            wrong = dataclasses.replace(mine, server_id=server_id)
+            (why,) = self.refusals(wrong).values()
+            assert 'is no longer for server' in why
+        # One that is gone is noticed when it is read.
+        gone = dataclasses.replace(mine, deployment_id='0' * 36)
+        assert self.refusals(gone) == {}
+        away = mock.Mock(side_effect=db_exception.DBConnectionError)
+        self.patch(resources, 'find_all', away)
+        self.assertRaises(errors.Unavailable, self.refusals, mine)
+
+    def test_a_script_runs_on_a_server_of_the_stack_alone(self):
+        stack = self.heat.create(policies.server(), name='servers')
+        server_id = stack['server'].resource_id
+        member = run_records.RunTarget(
+            stack_id=stack.id,
+            stack_name=stack.name,
+            resource='server',
+            deployment_id=server_id,
+            server_id=server_id,
+        )
+        config = {'id': 'x'}
+        assert self.refusals(member, config=config) == {}
+        other = self.heat.create(policies.server(), name='other')
+        for wrong in (
+            dataclasses.replace(member, stack_id=other.id),
+            dataclasses.replace(member, server_id='made-up'),
+        ):
+            (why,) = self.refusals(wrong, config=config).values()
+            assert 'is not a server of stack' in why
+
+    def test_a_closed_server_takes_none_of_another_stack(self):
+        stack = self.heat.create(policies.server(), name='servers')
+        whole = deployments.template(
+            server=stack['server'].resource_id, resources={'server': None}
+        )
+        other = self.created(whole, name='stack')
+        assert self.refusals(self.member(other)) == {}
+        self.update(stack, policies.server('SAME_STACK'))
+        (why,) = self.refusals(self.member(other)).values()
+        assert 'accepts only deployments of its own stack' in why
+
+
+class WithdrawnTest(triggers.TriggerTestCase):
+    WANTED = ordering.Start(run='', action='BACKUP', inputs={'level': 9})
+
+    def withdrawn(self, wanted=WANTED, **other):
+        """Return what becomes of the member, or raise it."""
+        member = dataclasses.replace(self.member, **other)
+        derived = run_fleet.withdrawn(self.heat.context, [member], wanted)
+        target = derived.get(member.deployment_id)
+        if isinstance(target, errors.Error):
+            raise target
+        return target
+
+    def test_it_is_a_target_until_its_resource_goes(self):
+        whole = self.template(timeout=5, input_values={'level': 7})
+        stack, _ = self.fails(whole, None)
+        self.assert_withdrawn(stack)
+        number = stack['deployment'].resource_id
+        self.member = run_records.RunTarget(
+            stack_id=stack.id,
+            stack_name=stack.name,
+            resource='deployment',
+            deployment_id=number,
+            server_id=stack['server'].resource_id,
+        )
+        ids = [number, 'gone']
+        assert {*run_fleet.existing(self.heat.context, ids)} == {number}
+        target = self.withdrawn()
+        assert target.current['level'] == '7'
+        assert target.stack_id == stack.id
+        assert target.server_id == self.member.server_id
+        # The server and the stack are those of the resource.
+        assert self.withdrawn(server_id='made-up') is None
+        assert self.withdrawn(stack_id='made-up') is None
+        assert self.withdrawn(deployment_id='made-up') is None
+        # Its ID is that of another type.
+        assert self.withdrawn(deployment_id=self.member.server_id) is None
+        wanted = dataclasses.replace(self.WANTED, action='DUMP')
+        self.assertRaises(errors.Refused, self.withdrawn, wanted)
+        self.heat.change(stack['deployment'].id, status='IN_PROGRESS')
+        self.assertRaises(errors.Unavailable, self.withdrawn)
+        self.heat.change(stack['deployment'].id, action='DELETE')
+        assert self.withdrawn() is None

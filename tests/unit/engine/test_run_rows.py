@@ -351,7 +351,7 @@ class FaultsTest(RowsCase):
         assert 'hunter2' not in shown
         assert self.store.load('run-1') == kept
 
-    def test_after_a_change_of_the_key_a_run_can_be_ended_and_deleted(self):
+    def test_secrets_are_encrypted_and_a_run_ends_without_the_key(self):
         order = self.create(config={'config': 'uptime'}).run.order
         (row,) = rows.select(
             self.heat.context,

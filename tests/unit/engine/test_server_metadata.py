@@ -4,7 +4,6 @@
 import types
 
 import fixtures
-from oslo_db import exception as db_exception
 import requests
 from requests import cookies
 import testtools
@@ -101,43 +100,29 @@ class ServersTest(deployments.DeploymentTestCase):
         assert [each['name'] for each in given] == [*'abcde']
 
     def test_a_store_that_is_out_of_order_is_asked_again(self):
-        servers = self.reading('a')
-        self.store.answers['http://store/a'] = [
-            503,
-            requests.ConnectionError('http://store/a?temp_url_sig=x'),
-            201,
-        ]
-        logged = self.useFixture(fixtures.FakeLogger())
-        self.tell(servers)
-        assert len(self.store.put_to) == 3
-        assert 'Cannot update' not in logged.output
-
-    def test_one_that_is_refused_keeps_no_other_waiting(self):
         servers = self.reading('a', 'b')
-        self.store.answers['http://store/a'] = [403]
+        url = 'http://store/a'
+        outage = requests.ConnectionError(f'{url}?temp_url_sig=x')
         logged = self.useFixture(fixtures.FakeLogger())
-        self.tell(servers)
-        assert sorted(self.store.put_to) == [
-            'http://store/a',
-            'http://store/b',
-        ]
-        assert ': HTTP 403' in logged.output
+        for answers, count, told in (
+            ([503, outage, 201], 4, False),
+            # One that is refused keeps no other waiting.
+            ([403], 2, True),
+        ):
+            self.store.answers[url] = answers
+            del self.store.put_to[:]
+            self.tell(servers)
+            assert self.store.put_to.count('http://store/b') == 1
+            assert len(self.store.put_to) == count
+            assert (': HTTP 403' in logged.output) is told
 
     def test_a_database_that_cuts_off_a_read_is_asked_again(self):
         servers = self.reading('a')
-        find, failing = resources.find_all, [1]
-
-        def find_all(*args):
-            if failing:
-                failing.pop()
-                raise db_exception.DBConnectionError('hunter2')
-            return find(*args)
-
-        self.patch(resources, 'find_all', find_all)
+        self.break_database(resources, 'find_all', 1)
         logged = self.useFixture(fixtures.FakeLogger())
         self.tell(servers)
         assert self.store.put_to == ['http://store/a']
-        assert 'hunter2' not in logged.output
+        assert 'parameters' not in logged.output
 
     def test_what_somebody_else_has_written_meanwhile_is_put_again(self):
         servers = self.reading('a', 'b')

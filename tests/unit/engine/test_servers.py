@@ -15,71 +15,54 @@ from tests.unit import heat_fixture
 TEMPLATE = {'heat_template_version': '2021-04-16', 'resources': {}}
 
 
+def part(**values):
+    """Return a resource that stands for a server."""
+    given = {
+        **{'name': 'box', 'stack_id': 's1', 'stack_name': 'servers'},
+        **{'root_stack_id': 's1', 'metadata': {}, 'has_queue': False},
+    }
+    return heat_values.ServerResource(**{**given, **values})
+
+
+def stand(*parts, **values):
+    """Return a server that one resource stands for, or several."""
+    parts = parts or (part(**values),)
+    return heat_values.Server(id='id-of-it', resources=parts)
+
+
 class PathTest(heat_fixture.HeatTestCase):
-    TYPES = {}
-
-    def setUp(self):
-        super().setUp()
-        self.root = self.stack('root')
-        group = self.stack('group', self.root, 'tier')
-        self.member = self.stack('member', group, '0')
-
     def stack(self, name, above=None, resource=None):
-        return self.heat.stack(
-            TEMPLATE,
-            name,
-            owner_id=None if above is None else above.id,
-            parent_resource=resource,
-        )
-
-    def path(self, *stands, root=None):
-        server = heat_values.Server(
-            id='id-of-it',
-            resources=tuple(
-                heat_values.ServerResource(
-                    name='box',
-                    stack_id=stack.id,
-                    stack_name=stack.name,
-                    root_stack_id=root_id,
-                    metadata={},
-                    has_queue=False,
-                )
-                for stack, root_id in stands
-            ),
-        )
-        return servers.path(self.heat.context, server, root or self.root.id)
+        owner = None if above is None else above.id
+        given = {'owner_id': owner, 'parent_resource': resource}
+        return self.heat.stack(TEMPLATE, name, **given)
 
     def test_it_is_the_path_of_its_resource_below_the_root_stack(self):
-        other = self.stack('other')
-        for stands, expected in (
-            ([(self.root, self.root.id)], 'box'),
-            ([(self.member, self.root.id)], 'tier.0.box'),
-            # A resource of another stack does not count.
-            ([(other, other.id)], 'id-of-it'),
-            ([(other, other.id), (self.member, self.root.id)], 'tier.0.box'),
-        ):
-            assert self.path(*stands) == expected
+        root, other = self.stack('root'), self.stack('other')
+        member = self.stack('member', self.stack('group', root, 'tier'), '0')
 
-    def test_without_the_database_it_is_its_id(self):
+        def path(*stands):
+            parts = [
+                part(stack_id=stack.id, root_stack_id=above.id)
+                for stack, above in stands
+            ]
+            server = stand(*parts)
+            return servers.path(self.heat.context, server, root.id)
+
+        for stands, expected in (
+            ([(root, root)], 'box'),
+            ([(member, root)], 'tier.0.box'),
+            # A resource of another stack does not count.
+            ([(other, other)], 'id-of-it'),
+            ([(other, other), (member, root)], 'tier.0.box'),
+        ):
+            assert path(*stands) == expected
+
         def fails(context, stack_id):
             raise db_exception.DBConnectionError
 
+        # Without the database it is its ID.
         self.patch(resources, 'above', fails)
-        assert self.path((self.root, self.root.id)) == 'id-of-it'
-
-
-def stand(**values):
-    """Return a server that one resource stands for."""
-    given = {
-        'name': 'box',
-        'stack_id': 's1',
-        'stack_name': 'servers',
-        'root_stack_id': 's1',
-        'metadata': {},
-        'has_queue': False,
-    }
-    resource = heat_values.ServerResource(**{**given, **values})
-    return heat_values.Server(id='id-of-it', resources=(resource,))
+        assert path((root, root)) == 'id-of-it'
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 """What another project creates is neither given to servers nor counted."""
 
 import contextlib
-import importlib
 import pathlib
 import re
 
@@ -22,6 +21,10 @@ from tests.unit.resources import deployments
 
 STRANGER = 'f' * 32
 
+SECOND = deployments.template(
+    config={'config': 'second'}, signal_transport='NO_SIGNAL'
+)
+
 PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/threat-model.rst'
 
 
@@ -30,7 +33,9 @@ class TenancyTest(deployments.DeploymentTestCase):
         super().setUp()
         for patch in patches.PATCHES:
             if patch.wrap.__module__ in (tenancy.__name__, door.__name__):
-                self._install(patch)
+                owner, heats = patch.probe()
+                name = patch.function.rpartition('.')[2]
+                self.patch(owner, name, patch.wrap(heats))
         self.stack = self.created(
             deployments.template(signal_transport='NO_SIGNAL')
         )
@@ -40,13 +45,6 @@ class TenancyTest(deployments.DeploymentTestCase):
         self.admin = heat_types.in_project(
             self.context, 'a' * 32, is_admin=True, roles=['admin']
         )
-
-    def _install(self, patch):
-        owner = importlib.import_module(patch.module)
-        *path, name = patch.function.split('.')
-        for each in path:
-            owner = getattr(owner, each)
-        self.patch(owner, name, patch.wrap(getattr(owner, name)))
 
     def foreign(self, **values):
         """Store what a stranger has created before this was refused."""
@@ -66,6 +64,11 @@ class TenancyTest(deployments.DeploymentTestCase):
             },
         )
 
+    def scripts(self):
+        """Return the scripts that the server is given."""
+        given = self.in_metadata(self.heat.load(self.stack))
+        return [each['config'] for each in given]
+
     def by_api(self, context, **values):
         """Create a deployment for the server of the stack."""
         config = self.heat.rpc.create_software_config(
@@ -75,39 +78,18 @@ class TenancyTest(deployments.DeploymentTestCase):
             context, self.own.server_id, config_id=config['id'], **values
         )
 
-    def given(self):
-        """Return the scripts that the server is given."""
-        return [
-            each['config']
-            for each in self.in_metadata(self.heat.load(self.stack))
-        ]
-
-    def push(self, context):
-        """Tell the server as Heat does."""
-        service_software_config.SoftwareConfigService()._push_metadata_software_deployments(
-            context, self.own.server_id, None
-        )
-
-    def test_an_update_gives_a_server_nothing_of_another_project(self):
+    def test_no_push_gives_a_server_anything_of_another_project(self):
         self.foreign(stack_user_project_id=self.context.project_id)
-        self.update(
-            self.stack,
-            deployments.template(
-                config={'config': 'second'}, signal_transport='NO_SIGNAL'
-            ),
-        )
-        assert self.given() == ['second']
-
-    def test_heats_own_push_gives_a_server_nothing_of_another_project(self):
-        self.foreign(stack_user_project_id=self.context.project_id)
+        self.update(self.stack, SECOND)
+        assert self.scripts() == ['second']
         self.by_api(self.context)
-        before = self.given()
-        assert 'more' in before
-        assert 'evil' not in before
-        # It filters nothing for an administrator.
+        assert self.scripts() == ['more', 'second']
+        # Heat's own filters nothing for an administrator.
         self.foreign()
-        self.push(self.admin)
-        assert self.given() == before
+        service_software_config.SoftwareConfigService()._push_metadata_software_deployments(
+            self.admin, self.own.server_id, None
+        )
+        assert self.scripts() == ['more', 'second']
 
     def test_a_server_asks_heat_and_gets_its_own_alone(self):
         self.foreign(stack_user_project_id=self.context.project_id)
@@ -161,29 +143,23 @@ class TenancyTest(deployments.DeploymentTestCase):
         assert found == len(self.deployment_rows()) == 5
 
     def test_no_deployment_names_the_users_of_another_project(self):
-        for named in (
-            self.context.project_id,
-            self.stack.stack_user_project_id,
-        ):
-            failure = self.assertRaises(
-                exception.Invalid,
-                self.by_api,
-                self.stranger,
-                stack_user_project_id=named,
-            )
+        own, users = self.context.project_id, self.stack.stack_user_project_id
+        for named in (own, users):
+            create = self.by_api, self.stranger
+            values = {'stack_user_project_id': named}
+            failure = self.assertRaises(exception.Invalid, *create, **values)
             assert 'stack_user_project_id' in str(failure)
-            self.by_api(self.context, stack_user_project_id=named)
-            self.by_api(self.admin, stack_user_project_id=named)
-        self.by_api(self.stranger, stack_user_project_id=None)
-        self.by_api(self.stranger, stack_user_project_id=STRANGER)
+        for context, named in (
+            *((each, own) for each in (self.context, self.admin)),
+            *((each, users) for each in (self.context, self.admin)),
+            *((self.stranger, each) for each in (None, STRANGER)),
+        ):
+            self.by_api(context, stack_user_project_id=named)
 
     def test_an_administrator_updates_the_stack_of_a_project(self):
-        text = deployments.template(
-            config={'config': 'second'}, signal_transport='NO_SIGNAL'
-        )
         stack = self.heat.load(self.stack, context=self.admin)
-        self.heat.update(stack, text)
-        assert self.given() == ['second']
+        self.heat.update(stack, SECOND)
+        assert self.scripts() == ['second']
         (row,) = self.deployment_rows()
         assert row.tenant == self.context.project_id
 

@@ -57,9 +57,7 @@ class Inline(process.Places):
 class Counted(resource.Resource):
     """Counts how often it is created and deleted."""
 
-    properties_schema = {
-        'value': properties.Schema(properties.Schema.STRING),
-    }
+    properties_schema = {'value': properties.Schema(properties.Schema.STRING)}
     done = collections.Counter()
 
     def handle_create(self):
@@ -154,8 +152,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.patch(Counted, 'done', collections.Counter())
         self.engines = Engines()
         self.patch(worker_client, 'WorkerClient', lambda: self.engines)
+        checker = check_resource.CheckResource
         for place, name in (
-            (check_resource.CheckResource, '_initiate_propagate_resource'),
+            (checker, '_initiate_propagate_resource'),
             (parser.Stack, '_update_or_store_resources'),
             (parser.Stack, 'mark_complete'),
             (sync_point, 'create'),
@@ -170,16 +169,12 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.patch(parser.Stack, 'mark_failed', fail_unless_killed)
         self.patch(traversals, '_PLACES', Inline(16, 4))
         # Of what an engine has begun with, another scan takes care.
+        nothing = False, False, None
         self.patch(
-            check_resource.CheckResource,
-            '_handle_resource_failure',
-            lambda *args, **kwargs: (False, False, None),
+            checker, '_handle_resource_failure', lambda *_, **m: nothing
         )
-        self.patch(
-            parser.Stack,
-            'stored_context',
-            lambda stack: heat_fixture.new_context(),
-        )
+        stored = heat_fixture.new_context
+        self.patch(parser.Stack, 'stored_context', lambda stack: stored())
         # Heat waits a second before it sends the first messages; by `time`,
         # or, up to Heat 24, by `eventlet`.
         self.patch(
@@ -200,8 +195,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         stack.store()
         return stack
 
-    @staticmethod
-    def create(stack):
+    def create(self, stack):
         stack.converge_stack(stack.t, action=parser.Stack.CREATE)
 
     def load(self, stack):
@@ -265,47 +259,43 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             getattr(self, action.lower())(stack)
         return stack
 
-    def done(self):
-        return {key: count for key, count in Counted.done.items() if count}
-
     @staticmethod
-    def is_unbegun():
-        """Say whether an engine has died before the first resource."""
+    def idle():
+        """Return the stacks in which nothing happens."""
         context = heat_context.get_admin_context()
-        idle = resources.idle(context, traversals.actions())
-        return not all(each.has_begun for each in idle)
+        return resources.idle(context, traversals.actions())
 
     def survives(self, action):
         """Kill an engine at each place of an action; return how many."""
         most = 1000
+        self.heat.database.empty()
         stack = self.act(action, most)
         self.engines.run()
         count = most - self.engines.point
         assert self.state(stack) == f'{action}_COMPLETE'
-        expected = self.done()
+        expected = +Counted.done
         for point in range(0, count, examples.STEP):
             self.heat.database.empty()
             self.engines.messages.clear()
             self.scan = traversals.Traversals()
             stack = self.act(action, point)
             self.engines.run()
-            if action != 'DELETE' and self.is_unbegun():
+            has_begun = all(each.has_begun for each in self.idle())
+            if action != 'DELETE' and not has_begun:
                 assert self.look(600) == []
                 continue
             self.recover()
             with self.subTest(point=point):
                 assert self.state(stack) == f'{action}_COMPLETE'
-                assert self.done() == expected
+                assert +Counted.done == expected
         return count
 
-    def test_a_stack_is_created_wherever_an_engine_dies(self):
+    def test_a_stack_is_created_or_deleted_wherever_an_engine_dies(self):
         assert self.survives('CREATE') == 19
+        assert self.survives('DELETE') == 19
 
     def test_a_stack_is_updated_wherever_an_engine_dies(self):
         assert self.survives('UPDATE') == 37
-
-    def test_a_stack_is_deleted_wherever_an_engine_dies(self):
-        assert self.survives('DELETE') == 19
 
     def stalled(self, action='CREATE'):
         """Return a stack whose engine died after its first resource."""
@@ -317,22 +307,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def test_it_is_left_for_a_minute(self):
         for action in ('CREATE', 'DELETE'):
             self.heat.database.empty()
-            with self.subTest(action=action):
-                stack = self.stalled(action)
-                assert self.look(60) == []
-                assert self.look(60) == [stack.id]
-
-    def test_of_two_engines_one_continues_it(self):
-        counts = self.useFixture(counted.Counted())
-        self.stalled()
-        other = traversals.Traversals()
-        self.scan.look()
-        other.look()
-        self.now += 90
-        assert len(self.scan.look()) == 1
-        assert other.look() == []
-        assert len(self.engines.messages) == 2
-        assert counts.of(metrics.RESCUED) == {'stack': 1}
+            stack = self.stalled(action)
+            assert self.look(60) == []
+            assert self.look(60) == [stack.id]
 
     def test_what_no_engine_has_begun_is_left_for_five_minutes(self):
         # A message may wait.
@@ -347,17 +324,18 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.engines.run()
         assert self.state(stack) == 'DELETE_COMPLETE'
 
-    def test_one_whose_snapshots_may_go_just_now_is_left(self):
+    def test_one_for_which_there_is_no_thread_is_left(self):
         stack = self.act('DELETE', 0)
-        snapshot_objects.Snapshot.create(
-            stack.context,
-            {
-                'tenant': stack.context.project_id,
-                'stack_id': stack.id,
-                'status': 'COMPLETE',
-            },
-        )
+        values = {'stack_id': stack.id, 'status': 'COMPLETE'}
+        values['tenant'] = stack.context.project_id
+        snapshot = snapshot_objects.Snapshot.create(stack.context, values)
+        # Its snapshots may go just now.
         assert self.look(600) == []
+        snapshot_objects.Snapshot.delete(stack.context, snapshot.id)
+        self.patch(traversals, '_PLACES', Inline(0, 0))
+        assert self.look(600) == []
+        self.patch(traversals, '_PLACES', Inline(16, 4))
+        assert self.look(1) == [stack.id]
 
     def test_of_two_engines_one_begins_it_and_a_slow_one_does_nothing(self):
         stack = self.act('DELETE', 0)
@@ -369,30 +347,35 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         slow._converge_create_or_update()
         assert [*self.engines.messages] == messages
 
-    def test_one_for_which_there_is_no_thread_is_left(self):
-        stack = self.act('DELETE', 0)
-        self.patch(traversals, '_PLACES', Inline(0, 0))
-        assert self.look(600) == []
-        self.patch(traversals, '_PLACES', Inline(16, 4))
-        assert self.look(1) == [stack.id]
-
     def test_one_that_an_engine_is_storing_resources_for_is_left(self):
-        context = heat_context.get_admin_context()
         stamps = set()
         for point in (0, 2):
             self.heat.database.empty()
             self.act('CREATE', point)
-            (idle,) = resources.idle(context, traversals.actions())
+            (idle,) = self.idle()
             assert not idle.has_begun
             stamps.add(idle.stamp)
         assert len(stamps) == 2
 
-    def test_two_that_have_seen_the_same_do_not_both_claim_it(self):
-        self.stalled()
+    def test_of_two_engines_one_continues_it(self):
+        counts = self.useFixture(counted.Counted())
+        stack = self.stalled()
         context = heat_context.get_admin_context()
-        (idle,) = resources.idle(context, traversals.actions())
-        assert resources.claim(context, idle)
-        assert not resources.claim(context, idle)
+        (seen,) = self.idle()
+        other = traversals.Traversals()
+        self.scan.look()
+        other.look()
+        self.now += 90
+        assert len(self.scan.look()) == 1
+        assert other.look() == []
+        assert not resources.claim(context, seen)
+        assert len(self.engines.messages) == 2
+        assert counts.of(metrics.RESCUED) == {'stack': 1}
+        # Nor does anybody continue what was updated meanwhile.
+        (seen,) = self.idle()
+        another = {'current_traversal': 'another'}
+        db_api.stack_update(context, stack.id, another)
+        assert not traversals.continue_stack(seen, has_waited=True)
 
     def test_a_stack_that_waits_for_a_hook_or_an_engine_is_left(self):
         stack = self.stalled()
@@ -411,35 +394,18 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         context = heat_context.get_admin_context()
         for action in ('ADOPT', 'CHECK', 'SUSPEND', 'RESUME', 'SNAPSHOT'):
             db_api.stack_update(context, stack.id, {'action': action})
-            assert resources.idle(context, traversals.actions()) == []
+            assert self.idle() == []
         db_api.stack_update(context, stack.id, {'action': 'DELETE'})
-        assert len(resources.idle(context, traversals.actions())) == 1
+        assert len(self.idle()) == 1
         cfg.CONF.set_override('enable_stack_abandon', True)
         self.addCleanup(cfg.CONF.clear_override, 'enable_stack_abandon')
-        assert resources.idle(context, traversals.actions()) == []
-
-    def test_a_stack_that_was_updated_meanwhile_is_left(self):
-        stack = self.stalled()
-        (idle,) = resources.idle(
-            heat_context.get_admin_context(), traversals.actions()
-        )
-        self.engines.messages.clear()
-        db_api.stack_update(
-            heat_context.get_admin_context(),
-            stack.id,
-            {'current_traversal': 'another'},
-        )
-        assert not traversals.continue_stack(idle, has_waited=True)
+        assert self.idle() == []
 
     def test_a_failure_in_one_stack_is_one_warning(self):
         self.stalled()
-        warning = mock.Mock()
-        self.patch(traversals.LOG, 'warning', warning)
-        self.patch(
-            traversals,
-            'continue_stack',
-            mock.Mock(side_effect=ValueError('x\nSQL')),
-        )
-        assert self.look(120) == []
-        assert warning.call_count == 1
-        assert 'SQL' not in str(warning.call_args)
+        fail = mock.Mock(side_effect=ValueError('x\nSQL'))
+        self.patch(traversals, 'continue_stack', fail)
+        with self.assertLogs(traversals.LOG.name, 'WARNING') as logs:
+            assert self.look(120) == []
+        assert len(logs.output) == 1
+        assert 'SQL' not in logs.output[0]

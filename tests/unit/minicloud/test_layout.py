@@ -3,7 +3,6 @@
 
 import stat
 
-from minicloud_lib import catalog
 from minicloud_lib import configuration
 from minicloud_lib import errors
 from minicloud_lib import layout
@@ -37,35 +36,3 @@ def test_secrets_are_kept_for_the_owner_alone(home):
     for path in (instance.settings, *instance.conf.iterdir()):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(instance.path.stat().st_mode) == 0o700
-
-
-def test_what_is_not_asked_for_is_not_in_the_catalog(home):
-    found = prepared(home.instance('one'))
-    assert 'heat' in found.offered
-    for absent in ('ironic', 'glance', 'nova', 'placement', 'dashboard'):
-        assert absent not in found.offered
-    found.extras = ['compute']
-    assert 'placement' in found.offered
-    assert 'ironic' not in found.offered
-
-
-def test_the_form_of_the_gateway_restarts_the_gateway_alone(home):
-    instance = home.instance('one')
-    found = prepared(instance, 'rgw')
-    services = catalog.services('rgw')
-
-    def versions():
-        return {
-            (name, configuration.version(instance, service))
-            for name, service in services.items()
-            if name != 'ironic'
-        }
-
-    before = versions()
-    found.rgw_url, found.implicit_tenants = 'default', True
-    configuration.write(instance, found)
-    assert {name for name, _ in versions() - before} == {'radosgw'}
-    found.save(instance)
-    again = settings.prepare(instance)
-    assert again.object_store_path == '/swift/v1'
-    assert again.implicit_tenants

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a template says of workflows, and a signal asks of them."""
 
+import dataclasses
+import json
 import re
 
 import hypothesis
@@ -34,6 +36,13 @@ definition = st.one_of(
 )
 
 
+#: A busy machine makes up input slowly.
+patient = hypothesis.settings(
+    suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None
+)
+
+
+@patient
 @hypothesis.given(
     definition,
     anything.plain_text.filter(bool),
@@ -55,6 +64,7 @@ def test_a_definition_is_written_under_other_names_or_refused(
     assert yaml.safe_load(written).keys() >= set(names.values())
 
 
+@patient
 @hypothesis.given(
     st.one_of(
         anything.json_value,
@@ -108,6 +118,119 @@ def test_names_fit_mistral_and_stay_different():
     assert len(set(names)) == 3
     for name in names:
         assert re.fullmatch(r'[\w.-]{1,255}', name)
+    # As many characters as Mistral takes stay as they are.
+    for short, is_same in (('x' * 249, True), ('x' * 250, False)):
+        (name,) = definitions.workflow_names([short], 'stack', None).values()
+        assert (name == f'stack.{short}') == is_same
+
+
+def test_calls_and_inputs_are_those_of_the_stack():
+    calls = ('main x=5', 'main', 'other', '<% $.which %>')
+    tasks = {call: {'workflow': call} for call in calls}
+    workflows = {
+        'main': {'input': ['x', {'y': 1}], 'tasks': {}},
+        'sub': {'tasks': tasks},
+        'left': {'tasks': {}},
+    }
+    names = definitions.workflow_names(workflows, 'stack.it', None)
+    assert names['left'] == 'stack.it.left'
+    defaults = {'x': 7, 'z': 8}
+    text = definitions.write(workflows, names, defaults, ['main', 'sub'])
+    assert text.startswith("version: '2.0'\n")
+    written = yaml.safe_load(text)
+    assert written.keys() == {'version', 'stack.it.main', 'stack.it.sub'}
+    assert written['stack.it.main']['input'] == [{'x': 7}, {'y': 1}]
+    tasks = written['stack.it.sub']['tasks'].values()
+    assert [task['workflow'] for task in tasks] == [
+        *('stack.it.main x=5', 'stack.it.main', 'other', '<% $.which %>')
+    ]
+
+
+@pytest.mark.parametrize(
+    ('shorts', 'explicit', 'names'),
+    [
+        (['a'], None, ['stack.it.a']),
+        (['a'], 'mine', ['mine']),
+        (['a', 'b'], 'mine', ['mine.a', 'mine.b']),
+    ],
+)
+def test_an_explicit_name_is_that_of_one_and_begins_those_of_several(
+    shorts, explicit, names
+):
+    found = definitions.workflow_names(shorts, 'stack.it', explicit)
+    assert [*found.values()] == names
+
+
+TWO = workflow_requests.WorkflowOffer(
+    workflows={'main': {'input': ['x', {'y': 1}]}},
+    names={'main': 'stack.main', 'sub': 'stack.sub'},
+    inputs={'x': 1, 'z': 2},
+    params={'a': 1, 'b': 1},
+)
+
+
+@pytest.mark.parametrize(
+    ('changed', 'body', 'expected'),
+    [
+        # A workflow has either name, and of all inputs those it declares.
+        ({}, {'workflow': 'main'}, {'input': {'x': 1}}),
+        ({}, {'workflow': 'stack.main'}, {'input': {'x': 1}}),
+        ({}, {'workflow': 'sub'}, {'workflow': 'stack.sub', 'input': {}}),
+        ({'default': 'main'}, None, {'input': {'x': 1}}),
+        ({'default': 'sub'}, {'workflow': 'main'}, {'input': {'x': 1}}),
+        ({'names': {'main': 'stack.main'}}, '', {'input': {'x': 1}}),
+        (
+            {'default': 'main', 'body_is_input': True},
+            {'x': 5, 'workflow': 'sub'},
+            {'input': {'x': 5, 'workflow': 'sub'}},
+        ),
+        (
+            {},
+            {
+                'workflow': 'main',
+                'input': {'x': 3, 'v': 4},
+                'params': {'b': 2},
+                'description': 7,
+                'odd': 1,
+                'even': 2,
+            },
+            {
+                'input': {'x': 3, 'v': 4},
+                'params': {'a': 1, 'b': 2},
+                'description': '7',
+                'ignored': ('even', 'odd'),
+            },
+        ),
+    ],
+)
+def test_a_signal_asks_for_a_run(changed, body, expected):
+    offer = dataclasses.replace(TWO, **changed)
+    run = workflow_requests.asked(body, offer)
+    assert dataclasses.asdict(run) == {
+        'workflow': 'stack.main',
+        'params': {'a': 1, 'b': 1},
+        'description': '',
+        'ignored': (),
+        **expected,
+    }
+
+
+def test_the_log_has_the_last_signals_and_fits_the_database():
+    data = {'other': 'x'}
+    bomb = '\U0001f4a3' * 99
+    for number in range(12):
+        ignored = [f'{bomb}{each}' for each in range(99)] * (number == 11)
+        error = 'e' * 9999 if number == 11 else None
+        entry = {'error': error, 'ignored': ignored, 'number': number}
+        data.update([workflow_requests.write_log(entry)])
+    shown = workflow_requests.read_log(data)
+    assert [each['number'] for each in shown] == [*range(11, 1, -1)]
+    assert shown[1]['error'] is None
+    # Heat's column is a TEXT, which MariaDB ends at 64 KB.
+    assert max(map(len, data.values())) < 2**16
+    assert (len(shown[0]['error']), len(shown[0]['ignored'])) == (2000, 50)
+    surplus = workflow_requests.surplus_log(data)
+    assert [json.loads(data[key])['number'] for key in surplus] == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -123,12 +246,8 @@ def test_names_fit_mistral_and_stay_different():
     ],
 )
 def test_a_signal_that_asks_for_nothing_is_refused(body, said):
-    names = {'main': 'stack.main', 'sub': 'stack.sub'}
-    offer = workflow_requests.WorkflowOffer(
-        workflows={}, names=names, inputs={}, params={}
-    )
     with pytest.raises(workflow_requests.RunError, match=said):
-        workflow_requests.asked(body, offer)
+        workflow_requests.asked(body, TWO)
 
 
 def test_numbers_and_truth_values_may_be_texts():

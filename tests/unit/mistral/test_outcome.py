@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """What came of an execution, and what a trigger runs."""
 
+import datetime
+
 import pytest
 
 from heat_plugins.mistral import outcome
 from heat_plugins.mistral import triggers
 
 
-def test_the_reason_is_that_of_mistral_in_one_line():
-    info = 'Failure caused by error in tasks: b\n\n  b -> It failed.'
-    assert outcome.reason('ERROR', info) == (
-        'ERROR: Failure caused by error in tasks: b b -> It failed.'
-    )
-
-
-def test_a_reason_may_be_missing():
-    assert outcome.reason('CANCELLED', None) == 'CANCELLED: no reason given'
-
-
-def test_a_reason_is_short():
-    text = outcome.reason('ERROR', 'long ' * 10**6)
-    assert len(text) <= outcome.REASON_LIMIT + len('ERROR: ')
-    assert text.endswith('…')
+@pytest.mark.parametrize(
+    ('state', 'info', 'reason'),
+    [
+        (
+            'ERROR',
+            'Failure caused by error in tasks: b\n\n  b -> It failed.',
+            'ERROR: Failure caused by error in tasks: b b -> It failed.',
+        ),
+        ('CANCELLED', None, 'CANCELLED: no reason given'),
+        ('ERROR', 'e' * 10**6, f'ERROR: {"e" * (outcome.REASON_LIMIT - 1)}…'),
+    ],
+)
+def test_the_reason_is_that_of_mistral_in_one_line(state, info, reason):
+    assert outcome.reason(state, info) == reason
 
 
 def test_the_latest_value_of_a_published_variable_counts():
@@ -53,3 +54,44 @@ def test_the_workflow_of_a_trigger_is_a_name_or_a_map():
     ):
         with pytest.raises(triggers.InvalidCall, match=said):
             triggers.called(value)
+
+
+@pytest.mark.parametrize(
+    ('pattern', 'due', 'remaining', 'times'),
+    [
+        (None, None, None, []),
+        (None, '2030-01-01 14:00', 1, ['14:00']),
+        ('0 * * * *', '2030-01-01 14:00', None, ['14:00', '15:00', '16:00']),
+        ('0 * * * *', '2030-01-01 14:00:00', 2, ['14:00', '15:00']),
+    ],
+)
+def test_at_most_three_next_runs_are_shown(pattern, due, remaining, times):
+    shown = triggers.upcoming(pattern, triggers.time(due), remaining)
+    assert shown == [f'2030-01-01 {time} UTC' for time in times]
+
+
+@pytest.mark.parametrize(
+    ('due', 'is_told'),
+    [
+        (None, False),
+        ('soon', False),
+        ('2030-01-01 11:55:01', False),
+        ('2030-01-01 11:55:00', True),
+    ],
+)
+def test_a_trigger_that_is_long_due_tells_that_none_fires(due, is_told):
+    row = {'name': 'n' * 200, 'next_execution_time': due}
+    noon = datetime.datetime(2030, 1, 1, 12)
+    reason = triggers.none_fires(row, noon)
+    assert (reason is not None) == is_told
+    if reason:
+        assert due in reason
+        # An event of Heat's holds no more.
+        assert len(reason) <= 255
+
+
+def test_the_present_time_is_utc_without_a_zone():
+    now = datetime.datetime.now(datetime.UTC)
+    passed = triggers.now().replace(tzinfo=datetime.UTC) - now
+    assert triggers.now().tzinfo is None
+    assert abs(passed) < datetime.timedelta(minutes=10)

@@ -60,13 +60,13 @@ class PlansTest(testtools.TestCase):
         self.patch(parcels, 'LIMIT', 10)
         found = base.run(plans.GetCapabilities(plan='plan'))
         assert found['container'] == 'plan'
-        whole = parcels.unpack(self.store, found)
+        whole = parcels.received(self.store, found)
         assert whole['topics'][0]['title'] == 'Basics'
         found = base.run(plans.List())
         assert found['container'] == UPLOADS
         there = self.cloud.swift.container(UPLOADS)
         assert there.lifetimes == {found['object']: '86400'}
-        [listed] = parcels.unpack(self.store, found)
+        [listed] = parcels.received(self.store, found)
         assert listed['name'] == 'plan'
         # A step of a deployment never is.
         assert 'state' in base.run(plans.Deploy(plan='plan'))
@@ -80,11 +80,12 @@ class PlansTest(testtools.TestCase):
 
     def test_the_operator_limits_the_rendering(self):
         assert plans.limits() == rendering.RenderingLimits()
-        fixture = self.useFixture(config_fixture.Config(plans.CONF))
-        options = {'seconds': 3, 'memory': 200, 'output': 2}
-        for name, value in options.items():
-            option = {f'plan_render_{name}': value}
-            fixture.config(group='heat_plugins', **option)
+        self.useFixture(config_fixture.Config(plans.CONF)).config(
+            group='heat_plugins',
+            plan_render_seconds=3,
+            plan_render_memory=200,
+            plan_render_output=2,
+        )
         assert plans.limits() == rendering.RenderingLimits(
             seconds=3, memory=200 * 1024**2, output=2 * 1024**2
         )

@@ -106,19 +106,17 @@ def step(**more):
 
 
 class TestJob:
-    @pytest.mark.parametrize('error', [UNAVAILABLE, *MISTRALS_OWN])
-    def test_a_temporary_failure_is_repeated_a_thousand_times(self, error):
-        task = job()
-        assert task.end('on-error', error) == ['step']
-        task.context['failures'] = 99800
-        assert task.end('on-error', error) == ['step']
-        assert task.end('on-error', error) == []
-
-    @pytest.mark.parametrize('failures', [0, 100, 200000])
-    def test_a_refusal_is_the_end(self, failures):
-        task = job(failures=failures)
-        assert task.end('on-error', REFUSED) == []
-        assert task.context['error'] == REFUSED
+    def test_a_temporary_failure_is_repeated_a_thousand_times(self):
+        for error in (UNAVAILABLE, *MISTRALS_OWN):
+            task = job()
+            assert task.end('on-error', error) == ['step']
+            task.context['failures'] = 99800
+            assert task.end('on-error', error) == ['step']
+            assert task.end('on-error', error) == []
+        for failures in (0, 100, 200000):
+            task = job(failures=failures)
+            assert task.end('on-error', REFUSED) == []
+            assert task.context['error'] == REFUSED
 
     def test_a_lock_is_waited_for_until_that_of_a_dead_holder_expires(self):
         task = job()
@@ -127,21 +125,19 @@ class TestJob:
             seconds += task.context['pause'] + 30
         assert 900 < seconds <= 1200
         assert task.context['error'] == BUSY
-
-    def test_another_holder_is_waited_for_anew(self):
+        # Another holder is waited for anew.
         task = job(failures=19)
         for clause, result in (('on-error', DIED), ('on-success', step())):
             task.end(clause, result)
             assert task.end('on-error', BUSY) == ['step']
             task.context['failures'] = 19
 
-    @pytest.mark.parametrize(
-        ('error', 'message'), [(DIED, DIED), (None, 'Task timed out')]
-    )
-    def test_its_error_is_always_a_map(self, error, message):
-        task = job()
-        task.end('on-error', error)
-        assert task.context['error'] == {'code': 'error', 'message': message}
+    def test_its_error_is_always_a_map(self):
+        for error, message in ((DIED, DIED), (None, 'Task timed out')):
+            task = job()
+            task.end('on-error', error)
+            expected = {'code': 'error', 'message': message}
+            assert task.context['error'] == expected
 
     def test_it_goes_on_until_the_job_has_ended(self):
         task = job()
@@ -158,33 +154,27 @@ class TestJob:
 class TestCalls:
     """The workflow or action that a job asks for, and what came of it."""
 
-    @pytest.mark.parametrize(
-        ('result', 'reason'),
-        [
+    def test_the_next_step_is_given_the_outcome_and_a_reason(self):
+        refused = {'reason': 'no', 'code': 'refused'}
+        for result, reason in (
             (DIED, {}),
             (None, {}),
             ({'result': 'stopped'}, {'reason': '', 'code': ''}),
             ({'error': 'x', 'reason': None}, {'reason': '', 'code': ''}),
-            ({'error': 'x', 'reason': 'no', 'code': 'refused'},) * 2,
+            ({'error': 'x', **refused}, refused),
             (
                 {'reason': {'a': 1}, 'code': 404},
                 {'reason': "{'a': 1}", 'code': '404'},
             ),
-        ],
-    )
-    def test_the_next_step_is_given_the_outcome_and_a_reason(
-        self, result, reason
-    ):
-        task = Task('heat_plugins.job', 'call', input={'plan': 'shop'})
-        task.end('on-success', {})
-        outcome = {'success': True}
-        assert task.context['input'] == {'plan': 'shop', 'outcome': outcome}
-        task.end('on-error', result)
-        found = task.context['input']['outcome']
-        expected = {'success': False, **reason}
-        expected.pop('error', None)
-        assert found == expected
-        assert stored.read(jobs.CallOutcome, found).success is False
+        ):
+            task = Task('heat_plugins.job', 'call', input={'plan': 'shop'})
+            task.end('on-success', {})
+            given = {'plan': 'shop', 'outcome': {'success': True}}
+            assert task.context['input'] == given
+            task.end('on-error', result)
+            found = task.context['input']['outcome']
+            assert found == {'success': False, **reason}
+            assert stored.read(jobs.CallOutcome, found).success is False
 
     @pytest.mark.parametrize(
         ('kind', 'result', 'reason', 'code'),
@@ -239,10 +229,7 @@ class TestCalls:
         task.end('on-error', DIED)
         timer.context |= {'answer': task.context['answer']}
         assert timer.end('on-success', None) == ['fail: a has failed']
-
-    def test_a_cancelled_one_is_not_waited_for(self):
-        """Nothing follows, so Mistral cancels the execution."""
-        steps = [{'kind': 'action', 'name': 'a', 'input': {}}]
+        # Nothing follows a cancelled one, so Mistral cancels the execution.
         timer = Task('plan.configure', 'await', steps=steps, polls=1)
         timer.cancelled = [{'name': 'run_action'}]
         assert timer.end('on-success', None) == []
@@ -273,19 +260,14 @@ class TestTimeLimit:
         assert task.context['error']['code'] == 'time-limit'
         assert task.context['result'] == last
         assert task.end('on-error', UNAVAILABLE) == []
-
-    @pytest.mark.parametrize(
-        ('found', 'commands'),
-        [
+        # One that ended before it was polled has its result.
+        for found, commands in (
             (step(success=True), []),
             (step(success=False, reason='boom'), ['fail: boom']),
-            (step(call=CALL), [PASSED]),
-        ],
-    )
-    def test_a_job_that_ended_before_it_was_polled_has_its_result(
-        self, found, commands
-    ):
-        assert job(until=self.passed).end('on-success', found) == commands
+            (step(call=CALL), [self.PASSED]),
+        ):
+            task = job(until=self.passed)
+            assert task.end('on-success', found) == commands
 
     def test_before_it_a_job_goes_on_until_a_last_poll(self):
         task = job(until=self.ahead)
@@ -311,17 +293,6 @@ class TestFollowers:
     """Tasks that wait for a job, and what its execution may end with."""
 
     @pytest.mark.parametrize(
-        ('workflow', 'name', 'context'),
-        [
-            ('software_deployment.wait', 'look', {}),
-            (
-                'software_deployment.run',
-                'follow',
-                {'run': {'id': 'r', 'success': None}},
-            ),
-        ],
-    )
-    @pytest.mark.parametrize(
         ('result', 'message'),
         [
             (DIED, DIED),
@@ -335,77 +306,70 @@ class TestFollowers:
             ({'result': {'success': False, 'reason': 'bad'}}, 'bad'),
         ],
     )
-    def test_the_reason_is_that_of_the_job(
-        self, workflow, name, context, result, message
-    ):
-        task = Task(workflow, name, **context)
-        assert task.end('on-error', result) == [f'fail: {message}']
-        expected = context.get('run')
-        if isinstance(result, dict) and isinstance(result['result'], dict):
-            expected = result['result']
-        assert task.context['run'] == expected
+    def test_the_reason_is_that_of_the_job(self, result, message):
+        run = {'id': 'r', 'success': None}
+        for task in (
+            Task('software_deployment.wait', 'look'),
+            Task('software_deployment.run', 'follow', run=run),
+        ):
+            expected = task.context.get('run')
+            assert task.end('on-error', result) == [f'fail: {message}']
+            if isinstance(result, dict) and isinstance(result['result'], dict):
+                expected = result['result']
+            assert task.context['run'] == expected
 
     @pytest.mark.parametrize('result', [*MISTRALS_OWN, {'result': 'stopped'}])
-    @pytest.mark.parametrize(
-        ('workflow', 'name'),
-        [
+    def test_without_a_state_the_output_is_there(self, result):
+        for workflow, name in (
             ('nodes.introspect', 'inspect'),
             ('nodes.move', 'move'),
             ('nodes.register', 'register'),
             ('plan.deploy', 'deploy'),
             ('validations.run', 'run'),
-        ],
-    )
-    def test_without_a_state_the_output_is_there(self, workflow, name, result):
-        task = Task(workflow, name)
-        task.end('on-error', result)
-        output = dict(task.workflow['output-on-error'])
-        output.pop('error', None)
-        assert output
-        assert not any(task.value(value) for value in output.values())
+        ):
+            task = Task(workflow, name)
+            task.end('on-error', result)
+            output = dict(task.workflow['output-on-error'])
+            output.pop('error', None)
+            assert output
+            assert not any(task.value(value) for value in output.values())
 
-    @pytest.mark.parametrize(
-        ('workflow', 'key'),
-        [
-            ('software_deployment.trigger', 'run'),
-            ('software_deployment.operate', 'operation'),
-        ],
-    )
     @pytest.mark.parametrize(
         ('result', 'run', 'error', 'message'),
         [
             (DIED, None, DIED, 'Task timed out'),
             ({'result': 'stopped'}, None, None, 'stopped'),
-            ({'run': None, 'error': REFUSED, 'result': 'no'},) * 2
-            + (REFUSED, 'no'),
-            ({'run': {'id': 'r'}, 'error': None, 'result': 'bad'},) * 2
-            + (None, 'bad'),
+            (
+                {'run': None, 'error': REFUSED, 'result': 'no'},
+                *(None, REFUSED, 'no'),
+            ),
+            (
+                {'run': {'id': 'r'}, 'error': None, 'result': 'bad'},
+                *({'id': 'r'}, None, 'bad'),
+            ),
         ],
     )
     def test_a_former_name_ends_as_the_run_does(
-        self, workflow, key, result, run, error, message
+        self, result, run, error, message
     ):
-        task = Task(workflow, 'run')
-        assert task.end('on-error', result) == [f'fail: {message}']
-        expected = run and run['run']
-        assert (task.context[key], task.context['error']) == (expected, error)
+        for name, key in (('trigger', 'run'), ('operate', 'operation')):
+            task = Task(f'software_deployment.{name}', 'run')
+            assert task.end('on-error', result) == [f'fail: {message}']
+            assert (task.context[key], task.context['error']) == (run, error)
 
 
-class TestStart:
-    """A start that is repeated has the same ID."""
-
-    def test_what_passes_is_repeated_and_a_refusal_is_the_end(self):
-        task = Task('software_deployment.run', 'start', run_id='r')
-        for error in (UNAVAILABLE, *MISTRALS_OWN, UNAVAILABLE):
-            assert task.end('on-error', error) == ['start']
-        assert task.value(task.spec['wait-before']) == 120
-        assert task.end('on-error', UNAVAILABLE) == ['fail: down']
-        task = Task('software_deployment.run', 'start', run_id='r')
-        assert task.end('on-error', REFUSED) == ['fail: no']
-        assert task.context['error'] == REFUSED
-
-    @pytest.mark.parametrize('wait', [True, False])
-    def test_it_is_waited_for_unless_the_user_does_not_want_that(self, wait):
+def test_a_start_is_repeated_with_the_same_id():
+    task = Task('software_deployment.run', 'start', run_id='r')
+    for error in (UNAVAILABLE, *MISTRALS_OWN, UNAVAILABLE):
+        assert task.end('on-error', error) == ['start']
+    assert task.value(task.spec['wait-before']) == 120
+    assert task.end('on-error', UNAVAILABLE) == ['fail: down']
+    # A refusal is the end.
+    task = Task('software_deployment.run', 'start', run_id='r')
+    assert task.end('on-error', REFUSED) == ['fail: no']
+    assert task.context['error'] == REFUSED
+    # It is waited for unless the user does not want that.
+    for wait in (True, False):
         task = Task('software_deployment.run', 'start', wait=wait)
         task.end('on-error', UNAVAILABLE)
         run = {'id': 'r', 'next_look': 5}

@@ -39,6 +39,8 @@ def plant(
 def _call(context, operation, arguments):
     if arguments['tree'] == 'oak':
         raise errors.Refused('too hard')
+    if arguments['tree'] == 'yew':
+        raise ValueError('hunter2')
     return operation, arguments
 
 
@@ -73,6 +75,16 @@ class MakingTest(testtools.TestCase):
         found = base.run(CutDown(tree='oak'))
         assert isinstance(found, actions.Result)
         assert found.error == {'code': 'refused', 'message': 'too hard'}
+        # What should not happen is logged and not told.
+        with self.assertLogs(making.LOG.name) as logs:
+            error = base.run(CutDown(tree='yew'), 'workflow-1').error
+        assert error['code'] == 'error'
+        assert 'ValueError' in error['message']
+        assert 'hunter2' not in str(error)
+        (logged,) = logs.records
+        assert 'hunter2' in logs.output[0]
+        place = 'action execution action-1 of workflow execution workflow-1'
+        assert f'failed: {place}' in logged.getMessage()
 
     def test_an_input_of_another_type_is_an_error(self):
         for name, value, wanted in (

@@ -76,18 +76,13 @@ class Ironic:
 
     def named(self):
         """Return the states of the nodes, by their names."""
-        return {
-            row['name']: row['provision_state'] for row in self._rows.values()
-        }
+        rows = self._rows.values()
+        return {row['name']: row['provision_state'] for row in rows}
 
     def row(self, name):
         """Return a node by its name or uuid."""
-        (found,) = [
-            row
-            for row in self._rows.values()
-            if name in (row['name'], row['uuid'])
-        ]
-        return found
+        named = {row['name']: row for row in self._rows.values()}
+        return (named | self._rows)[name]
 
     def macs(self, name):
         uuid = self.row(name)['uuid']
@@ -130,8 +125,7 @@ class Ironic:
                 raise errors.Refused(
                     f'No conductor for {fields["driver"]}: {fields!r}'
                 )
-            taken = {row['uuid'] for row in self._rows.values()}
-            taken |= {row['name'] for row in self._rows.values()} - {None}
+            taken = {*self._rows, *self.named()} - {None}
             if fields['uuid'] in taken or fields.get('name') in taken:
                 raise errors.Conflict('A node like it already exists')
             self.writes += 1

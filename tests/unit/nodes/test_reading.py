@@ -138,7 +138,8 @@ def test_an_invalid_entry_is_a_flaw_and_does_not_hold_up_the_others():
 def test_json_and_yaml_mean_the_same_and_no_message_quotes_a_file():
     wanted = {'nodes': [{'pm_type': 'ipmi', 'mac': [MAC]}]}
     text = f'nodes:\n  - pm_type: ipmi\n    mac: ["{MAC}"]\n'
-    for given in (json.dumps(wanted), text):
+    # JSON may have tabs.
+    for given in (json.dumps(wanted, indent='\t'), text):
         assert node_commands.load_nodes(given) == wanted
     for text, reason in (
         ('pm_password: hunter22\n\t- x: [', 'not JSON'),

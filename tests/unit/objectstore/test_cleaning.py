@@ -91,17 +91,15 @@ class BinTest(testtools.TestCase):
         assert self.take() == ['a', 'b', 'c']
         self.now += 2
         assert self.take() == []
-
-    def test_or_when_there_is_no_end_of_what_comes(self):
+        # Or when there is no end of what comes.
         taken = []
         for second in range(100):
             self.bin.add(f'{second}')
             self.now += 1
             taken.append(len(self.take()))
-        assert len([count for count in taken if count]) == 3
-        assert max(taken) == 30
-
-    def test_or_when_it_is_full_or_nobody_is_to_come_later(self):
+        assert [count for count in taken if count] == [30] * 3
+        self.take(is_last=True)
+        # Or when it is full, or nobody is to come later.
         for number in range(499):
             self.bin.add(f'{number}')
         assert self.take() == []

@@ -2,13 +2,11 @@
 """What `exclusive` promises on services that fail.
 
 Each process has a thread, which stops before each request until the test lets
-it go. So requests of several come in any order, and each may be refused
-(``unserved``), served without an answer (``unanswered``), served after its
-caller has got an error (``late``) or served again later (``twice``). Listings
-may not show what was written a moment ago, and processes die anywhere.
-
-What the docstring of `exclusive` names as a window is told here where it
-opens; nothing else may break a promise.
+it go. Requests come in any order, and each may be refused (``unserved``),
+served without an answer (``unanswered``), served after its caller has got an
+error (``late``) or served again later (``twice``). Listings may lag, and
+processes die anywhere. What the docstring of `exclusive` names as a window is
+told here where it opens; nothing else may break a promise.
 """
 
 import contextlib

@@ -36,26 +36,16 @@ def test_either_form_is_read_by_either(store, packed):
     assert list(other.find('x')) == ['b', 'a']
 
 
-@pytest.mark.parametrize(
-    'content',
-    [
-        b'',
-        b'x',
-        b'\xff',
-        b'[' * 100,
-        b'{}' * 99,
-        # Without the time: each process must name the test the same.
-        gzip.compress(b' ' * 999, mtime=0),
-    ],
-)
-def test_what_is_no_record_is_told_or_none(store, content):
+def test_what_is_no_record_is_told_or_none(store):
     records = json_records.Records(store, 'box', limit=150)
-    store.put_object('box', 'x', content)
-    with pytest.raises(ValueError, match=r'it |gzip|JSON|Expecting|codec'):
-        records.fetch('x')
-    assert records.find('x') is None
-    assert records.load(Pair, 'x') is None
-    assert records.has('x')
+    texts = (b'', b'x', b'\xff', b'[' * 100, b'{}' * 99)
+    for content in (*texts, gzip.compress(b' ' * 999)):
+        store.put_object('box', 'x', content)
+        with pytest.raises(ValueError, match=r'it |gzip|JSON|Expecting|codec'):
+            records.fetch('x')
+        assert records.find('x') is None
+        assert records.load(Pair, 'x') is None
+        assert records.has('x')
 
 
 def test_a_record_of_a_dataclass(store):

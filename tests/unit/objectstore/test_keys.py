@@ -92,11 +92,11 @@ class KeyTest(testtools.TestCase):
 
     def test_a_container_without_a_key_is_given_one(self):
         self.cluster.store().put_container(BOX, {})
-        assert self.takes(self.ensure())
+        signer = self.ensure()
+        assert self.takes(signer)
         assert KEY_2 not in self.meta()
-
-    def test_keys_differ_by_secret_and_by_container(self):
-        assert self.ensure().key != self.ensure(box='other').key
+        # Keys differ by secret and by container.
+        assert signer.key != self.ensure(box='other').key
         assert keys.derive('one', 'purpose') != keys.derive('two', 'purpose')
 
     def test_an_outage_is_told_as_one_and_passes(self):
@@ -153,12 +153,10 @@ class KeyTest(testtools.TestCase):
         new, newest = self.ensure(secret='new'), self.ensure(secret='newest')
         assert KEY_2_EXPIRES not in self.meta()
         assert self.takes(new, newest)
-
-    def test_a_term_that_cannot_be_read_drops_nothing(self):
-        old, new = self.ensure(secret='old'), self.ensure(secret='new')
+        # A term that cannot be read drops nothing.
         self.meta()[KEY_2_EXPIRES] = 'yesterday'
-        self.ensure(secret='new')
-        assert self.takes(old, new)
+        self.ensure(secret='newest')
+        assert self.takes(new, newest)
 
     def test_a_random_key_is_written_once_and_then_read(self):
         first = self.ensure(secret=None)

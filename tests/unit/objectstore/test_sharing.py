@@ -122,10 +122,7 @@ class RoundsTest(testtools.TestCase):
         self.assertRaises(Stopped, rounds.share, len, {})
         follower.join(10)
         assert [type(one) for one in told] == [errors.Unavailable]
-        assert rounds.share(len, {'a': 'one'}) == 1
-
-    def test_an_error_is_for_its_round_alone(self):
-        rounds = sharing.Rounds()
+        # Nor does an error.
         fail = (rounds.share, lambda items: 1 / 0, {})
         self.assertRaises(ZeroDivisionError, *fail)
         assert rounds.share(len, {'a': 'one'}) == 1
@@ -168,10 +165,9 @@ class BatchesTest(Case):
         assert results == [set(), {1}, set(), {3}, set()]
         assert batches == [items]
 
-    def test_of_nothing_nothing_is_done(self):
+    def test_one_that_fails_fails_alone(self):
         assert sharing.Batches(self.fail).share({}) == set()
 
-    def test_one_that_fails_fails_alone(self):
         def do(items):
             return [key for key, item in items.items() if 1 / item]
 

@@ -13,6 +13,7 @@ import shlex
 import tempfile
 import time
 import types
+from unittest import mock
 
 from osc_lib import exceptions
 import testtools
@@ -68,16 +69,10 @@ def until(text, what):
 @contextlib.contextmanager
 def local_zone(name):
     """Let the machine be in a time zone."""
-    before = os.environ.get('TZ')
-    os.environ['TZ'] = name
-    time.tzset()
-    try:
-        yield
-    finally:
-        os.environ.pop('TZ')
-        if before is not None:
-            os.environ['TZ'] = before
+    with mock.patch.dict(os.environ, TZ=name):
         time.tzset()
+        yield
+    time.tzset()
 
 
 class Terminal(io.StringIO):

@@ -66,20 +66,18 @@ class Api(heat_door.Api):
 
     :ivar failing: how many of the next requests have no answer, though the
         engine may have followed them.
-    :ivar fails: says which.
     :ivar seen: the requests.
     """
 
     def __init__(self, context):
         super().__init__(Rpc(), context)
         self.failing = 0
-        self.fails = lambda request: True
         self.seen = []
 
     def answer(self, request):
         self.seen.append(request)
         answer = super().answer(request)
-        if self.failing and self.fails(request):
+        if self.failing:
             self.failing -= 1
             return 503, {'error': {'message': 'out of order'}}, {}
         return answer

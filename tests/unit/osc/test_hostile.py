@@ -26,30 +26,13 @@ HOSTILE = (
 _HARMLESS = ('\n', '\t')
 
 
-def kinds():
-    """Return one command of each kind, by its name.
-
-    Commands of one kind have the same bases, and override the same of them.
-    """
-    found = {}
-    for name in base.commands():
-        command = base.command(name)
-        own = {one for one in vars(command) if not one.startswith('__')}
-        kind = (
-            command.__bases__,
-            frozenset(
-                one
-                for one in own - {'take_action', 'arguments', 'example'}
-                if any(hasattr(each, one) for each in command.__bases__)
-            ),
-        )
-        # What has no columns is bytes, as a server has sent them.
-        if issubclass(command, common.Report):
-            found.setdefault(kind, (name, command))
-    return dict(found.values())
-
-
-every_kind = pytest.mark.parametrize('command', kinds().values(), ids=kinds())
+#: One command of each base. What is no report is bytes that servers sent.
+KINDS = {
+    command.__bases__: command
+    for command in map(base.command, base.commands())
+    if issubclass(command, common.Report)
+}.values()
+every_kind = pytest.mark.parametrize('command', KINDS)
 
 
 class Screen(io.StringIO):
@@ -59,10 +42,7 @@ class Screen(io.StringIO):
 
     def __init__(self, terminal):
         super().__init__()
-        self._terminal = terminal
-
-    def isatty(self):
-        return self._terminal
+        self.isatty = lambda: terminal
 
 
 def acting(command, act):

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``software deployment run logs``, and ``--follow``."""
 
-import tracemalloc
-import types
-
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.clients import runs as client
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
 from heat_plugins.signals import live
@@ -96,13 +92,6 @@ class OneTest(LogsCase):
         self.sends(lambda: (self.prints(b'half rest'), self.ends(9)))
         assert self.logs() == (0, 'half rest')
 
-    def test_a_run_that_never_began_is_not_waited_for_long(self):
-        self.run_command(f'run cancel {RUN}')
-        self.world.finish(run_id=RUN)
-        before = self.world.now
-        assert self.logs() == (0, '')
-        assert 15 <= self.world.now - before <= 20
-
     def test_a_store_that_fails_at_the_end_loses_nothing(self):
         def fail_parts(request):
             if '/runs/logs/' in request.url and failing:
@@ -120,18 +109,6 @@ class OneTest(LogsCase):
         )
         assert self.logs('-f') == (0, 'one\ntwo\n')
         assert failing == []
-
-    def test_heat_that_fails_at_the_end_loses_nothing(self):
-        self.sends(
-            lambda: self.prints(b'one\n'),
-            lambda: (self.prints(b'one\ntwo\n'), self.end(8)),
-            lambda: setattr(self.api, 'failing', 3),
-        )
-        # Only the targets cannot be read.
-        self.api.fails = lambda request: 'limit%3D10000' in request.url
-        assert self.logs('-f') == (0, 'one\ntwo\n')
-        assert self.api.failing == 0
-        assert 'complete after' in self.said()
 
     def test_a_retry_has_a_log_of_its_own(self):
         self.prints(b'first\n')
@@ -204,43 +181,6 @@ class ManyTest(LogsCase):
         # Nothing else needs it.
         for command in ('show', 'output', 'pause', 'resume', 'cancel'):
             self.run_command(f'run {command} {RUN}')
-
-
-class ManyOutputsTest(run_door.RunCase):
-    def test_the_outputs_of_many_servers_have_little_memory_together(self):
-        content = b'x' * live.SLOT
-        for number in range(8):
-            # The first part is missing.
-            for place in range(1, 40):
-                part = b'1 %d 40 1\n' % (place * live.SLOT) + content
-                self.put(f'{place:06d}', part, number)
-        self.patch(following, '_ROOM', 16 * live.SLOT)
-        values = {'stack': 'shop', 'server': '', 'state': 'running'}
-        targets = [
-            client.Target(
-                number=number,
-                stack_id=f'stack-{number % 2}',
-                resource=f'db{number}',
-                attempt=1,
-                **values,
-            )
-            for number in range(8)
-        ]
-        run = client.Run(
-            id=RUN, action='BACKUP', state='running', targets=8, created_at=''
-        )
-        output = following.Output(
-            types.SimpleNamespace(targets=lambda run_id: targets),
-            self.cluster.store(),
-            None,
-            lambda run, target: following.Lines(lambda *lines: None),
-        )
-        output.update(run)
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        output.poll()
-        # All of it is 20 MB.
-        assert tracemalloc.get_traced_memory()[1] < 4000000
 
 
 def lines(*contents, name='shop db'):

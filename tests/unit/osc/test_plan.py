@@ -23,8 +23,6 @@ from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 from tests.unit.validations import fakes as validation_fakes
 
-CHECKS = (('ram', validation_fakes.playbook('RAM', 'prep')),)
-
 
 class Runner:
     """Runs steps; those that are named fail."""
@@ -43,10 +41,7 @@ class Runner:
 
 
 class PlanCase(base.FolderCase):
-    """A test of commands on plans, of a cloud with Mistral.
-
-    :ivar runner: what runs workflows and actions at Mistral.
-    """
+    """A test of commands on plans, of a cloud with Mistral."""
 
     def setUp(self):
         super().setUp()
@@ -55,16 +50,13 @@ class PlanCase(base.FolderCase):
         self.runner = Runner()
         self.has_mistral = True
         operations = plan_operations.PlanOperations(self.cloud.plans)
+        clock = types.SimpleNamespace(sleep=lambda s: self.sleep(s))
         for module, name, made in (
             (plan_common, 'operations', lambda manager: operations),
             (common, 'cloud', lambda manager: None),
             (mistral_api, 'is_there', lambda cloud: self.has_mistral),
             (mistral_plans, 'WorkflowExecutions', lambda cloud: self.runner),
-            (
-                plan_deploy,
-                'time',
-                types.SimpleNamespace(sleep=lambda s: self.sleep(s)),
-            ),
+            (plan_deploy, 'time', clock),
         ):
             self.patch(module, name, made)
         self.cloud.plans.create('plan', fakes.content())
@@ -91,13 +83,19 @@ class FilesTest(PlanCase):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
 
-    def test_a_plan_is_created_of_a_directory_and_listed(self):
-        code, found = self.json(
-            f'create new --from {self.folder} --description "For me"'
-        )
+    def test_a_plan_is_created_listed_changed_and_deleted(self):
+        line = f'create new --from {self.folder} --description "For me"'
+        code, found = self.json(line)
         assert (code, found['description']) == (0, 'For me')
         assert found['secrets'] == ['secret']
         assert self.column('list', 'Name') == ['new', 'plan']
+        (self.folder / 'new.yaml').write_text('{}')
+        large = 'environments/large.yaml'
+        (self.folder / large).unlink()
+        line = f'set new --from {self.folder} --remove {large}'
+        code, found = self.json(line)
+        assert (code, found['files']) == (0, len(fakes.content()))
+        self.assert_refused('set new --prune', 'root.yaml')
         assert self.run_command('delete new') == (0, '')
         assert self.column('list', 'Name') == ['plan']
 
@@ -108,12 +106,10 @@ class FilesTest(PlanCase):
         self.json(f'create new --from {tarball}')
         assert set(self.cloud.objects('new')) == set(fakes.content())
         # A folder that the plan has is part of the paths of a tarball.
-        with (
-            (self.folder / 'set.tar.gz').open('wb') as file,
-            tarballs.writer(file) as add,
-        ):
+        more = self.folder / 'set.tar.gz'
+        with more.open('wb') as file, tarballs.writer(file) as add:
             add('environments/more.yaml', b'{}')
-        self.json(f'set new --from {file.name}')
+        self.json(f'set new --from {more}')
         assert 'environments/more.yaml' in self.cloud.objects('new')
         # A failed export keeps the former file.
         tarball.write_text('the former one')
@@ -132,19 +128,8 @@ class FilesTest(PlanCase):
         assert 'the secrets that they set: base.yaml' in log.output
         assert 'in-a-file' not in log.output
 
-    def test_files_are_changed_and_removed(self):
-        (self.folder / 'new.yaml').write_text('{}')
-        (self.folder / 'environments/large.yaml').unlink()
-        code, found = self.json(
-            f'set plan --from {self.folder} --remove environments/large.yaml'
-        )
-        assert (code, found['files']) == (0, len(fakes.content()))
-        self.assert_refused('set plan --prune', 'root.yaml')
-
     def test_a_missing_plan_is_an_error(self):
-        lists = [
-            f'{each} list' for each in ('capability', 'parameter', 'role')
-        ]
+        lists = 'capability list', 'parameter list', 'role list'
         for command in (*lists, 'show', 'delete', 'deploy', 'status', 'diff'):
             self.assert_refused(f'{command} nope', 'no plan nope')
 
@@ -162,18 +147,28 @@ class ChooseTest(PlanCase):
         self.refused('capability set plan')
 
     def test_parameters_are_set_listed_and_unset(self):
-        assert self.column('parameter set plan who=a=b', 'Parameter') == [
-            'who'
-        ]
+        line = 'parameter set plan who=a=b'
+        assert self.column(line, 'Parameter') == ['who']
         _, (who, secret) = self.json('parameter list plan --long')
-        assert (who['Value'], who['Origin'], who['Default']) == (
-            'a=b',
-            'plan',
-            'world',
-        )
+        names = ('Value', 'Origin', 'Default')
+        assert [who[name] for name in names] == ['a=b', 'plan', 'world']
         assert (secret['Value'], secret['Hidden']) == ('******', True)
         assert self.json('parameter unset plan who')[1] == []
         self.refused('parameter set plan')
+        # No value is in the log of debugging.
+        parser = plan_choose.SetParameters(None, None).get_parser('openstack')
+        parsed = parser.parse_args(['plan', 'who=geheim'])
+        assert 'geheim' not in repr(parsed)
+        file = self.folder / 'values.yaml'
+        given = 'who: moon', 'parameter_defaults: {who: sun}', 'who: star'
+        for text, value in zip(given, ('moon', 'sun', 'star'), strict=True):
+            file.write_text(text)
+            self.patch(sys, 'stdin', io.StringIO(text))
+            place = '-' if value == 'star' else file
+            self.json(f'parameter set plan --file {place}')
+            assert self.column('parameter list plan', 'Value')[0] == value
+        file.write_text('')
+        self.assert_refused(f'parameter set plan --file {file}', 'or --file')
 
     def test_parameters_are_listed_by_template_and_by_role(self):
         template = fakes.content()['root.yaml'].replace(
@@ -192,25 +187,6 @@ class ChooseTest(PlanCase):
         names = self.column('role list rolled', 'Name')
         assert names == ['Web', 'Db']
 
-    def test_parameters_are_set_from_a_file(self):
-        file = self.folder / 'values.yaml'
-        for text in ('who: moon', 'parameter_defaults: {who: moon}'):
-            file.write_text(text)
-            self.json(f'parameter set plan --file {file}')
-            values = self.column('parameter list plan', 'Value')
-            assert values[0] == 'moon'
-            self.json('parameter unset plan who')
-        self.patch(sys, 'stdin', io.StringIO('who: sun'))
-        self.json('parameter set plan --file -')
-        assert self.column('parameter list plan', 'Value')[0] == 'sun'
-        file.write_text('')
-        self.assert_refused(f'parameter set plan --file {file}', 'or --file')
-
-    def test_a_value_is_not_in_the_log_of_debugging(self):
-        parser = plan_choose.SetParameters(None, None).get_parser('openstack')
-        parsed = parser.parse_args(['plan', 'who=geheim'])
-        assert 'geheim' not in repr(parsed)
-
 
 class DeployTest(PlanCase):
     def assert_status(self, line, code, status):
@@ -218,19 +194,28 @@ class DeployTest(PlanCase):
         assert (found_code, found['status']) == (code, status)
         return found
 
-    def test_it_waits_and_shows_the_status(self):
-        found = self.assert_status('deploy plan', 0, 'CREATE_COMPLETE')
+    def test_it_waits_and_an_interrupt_ends_the_waiting_alone(self):
+        wait = self.sleep
+
+        def interrupt(seconds):
+            raise KeyboardInterrupt
+
+        self.sleep = interrupt
+        line, code = 'deploy plan', common.INTERRUPTED
+        self.assert_status(line, code, 'CREATE_IN_PROGRESS')
+        assert '--cancel' in self.stderr.getvalue()
+        self.assert_status('deploy plan --cancel', 0, 'CREATE_FAILED')
+        self.sleep = wait
+        found = self.assert_status('deploy plan', 0, 'UPDATE_COMPLETE')
         assert found['current']
-        said = self.stderr.getvalue()
-        assert 'Stack plan: CREATE_IN_PROGRESS' in said
+        assert 'Stack plan: UPDATE_IN_PROGRESS' in self.stderr.getvalue()
 
     def test_a_failure_is_an_exit_code(self):
         self.ends_with = 'FAILED'
         self.assert_status('deploy plan', common.FAILED, 'CREATE_FAILED')
         self.assert_status('deploy plan --no-wait', 0, 'UPDATE_IN_PROGRESS')
-        self.assert_status(
-            'status plan --wait', common.FAILED, 'UPDATE_FAILED'
-        )
+        line = 'status plan --wait'
+        self.assert_status(line, common.FAILED, 'UPDATE_FAILED')
         self.assert_status('status plan', 0, 'UPDATE_FAILED')
 
     def test_a_preview_changes_nothing_and_a_refusal_is_an_error(self):
@@ -248,17 +233,6 @@ class DeployTest(PlanCase):
         with self.assertLogs('', 'WARNING') as logs:
             self.json('deploy plan --no-wait')
         assert 'after a deployment will not run' in logs.output[0]
-
-    def test_an_interrupt_ends_the_waiting_alone(self):
-        def interrupt(seconds):
-            raise KeyboardInterrupt
-
-        self.sleep = interrupt
-        self.assert_status(
-            'deploy plan', common.INTERRUPTED, 'CREATE_IN_PROGRESS'
-        )
-        assert '--cancel' in self.stderr.getvalue()
-        self.assert_status('deploy plan --cancel', 0, 'CREATE_FAILED')
 
     def test_a_difference_may_be_an_exit_code(self):
         self.json('deploy plan')
@@ -282,8 +256,8 @@ class RequiredTest(PlanCase):
 
     def setUp(self):
         super().setUp()
-        files = {f'validations/{name}.yaml': text for name, text in CHECKS}
-        self.cloud.plans.update('plan', files)
+        ram = validation_fakes.playbook('RAM', 'prep')
+        self.cloud.plans.update('plan', {'validations/ram.yaml': ram})
         fakes.change(self.cloud.plans, more={'required_validations': ['prep']})
 
     def test_mistral_runs_them_before_it(self):

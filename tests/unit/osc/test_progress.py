@@ -84,19 +84,6 @@ class DisplayTest(DisplayTestCase):
             self.log.close()
             display.show('Making shop', 3, 9)
 
-    def test_lines_that_stay_are_as_if_each_was_said_alone(self):
-        self.patch(progress.Display, 'interval', 3600)
-        lines = ('a\nb', '', 'x' * 300, ' [red]c', 'd ')
-        with progress.Display('run wait', self.log) as display:
-            display.say()
-            for line in lines:
-                display.say(line)
-        alone, self.log = self.text(self.log), self.stream(False)
-        with progress.Display('run wait', self.log) as display:
-            display.say(*lines)
-        assert alone == self.text(self.log)
-        assert alone.count('\n') == 5
-
     def test_what_others_say_is_harmless_for_a_terminal(self):
         with progress.Display('run wait', self.screen) as display:
             display.show('a\x1b]0;b [red]c', since=time.time() - 3661)
@@ -107,17 +94,6 @@ class DisplayTest(DisplayTestCase):
         assert '[2Jb [red]c :smile:\n' in self.text(self.screen)
         for sequence in ('\x1b[2J', '\x1b]0'):
             assert sequence not in self.text(self.screen)
-
-
-class WidthTest(DisplayTestCase):
-    columns = '40'
-
-    def test_the_line_is_as_wide_as_the_terminal(self):
-        with progress.Display('x' * 500, self.screen):
-            self.appears(self.screen, 'x')
-        shown = re.sub('\x1b\\[[0-9;?]*[a-zA-Z]', '', self.text(self.screen))
-        lines = [line for line in re.split('[\r\n]', shown) if line]
-        assert {len(line) for line in lines} == {40}
 
 
 class DumbTest(DisplayTestCase):

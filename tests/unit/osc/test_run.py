@@ -122,10 +122,8 @@ class ListTest(run_door.RunCase):
         first, second = re.findall(r'\| ([0-9]+ (?:s|min)[^|]*)\|', output)
         assert 'min' not in first
         assert re.match(r'1 min 3\d s', second)
-        assert 'None' not in output
-        for column in ('created_at', 'CREATED'):
-            _, output = self.run_command(f'run list -c {column} -f csv')
-            assert output.startswith('"created_at"\n"2027-'), output
+        _, output = self.run_command('run list -c CREATED -f csv')
+        assert output.startswith('"created_at"\n"2027-'), output
 
     def test_times_are_local_on_request(self):
         self.enterContext(base.local_zone('HPT-05:30'))
@@ -361,22 +359,6 @@ class WaitTest(run_door.RunCase):
         self.world.answers = lambda server_id: (
             answers(server_id) if self.world.now > until else None
         )
-
-    def test_failures_for_many_reasons_are_twenty_lines(self):
-        self.use(run_world.World(50, max_errors=run_records.Share(50)))
-        send = self.world.send
-
-        def fail(name, status, **details):
-            number = int(name.rpartition('/')[2].partition('.')[0])
-            send(name, 1, deploy_stderr=f'no{chr(97 + number)}space')
-
-        self.world.send = fail
-        self.start()
-        self.run_command(f'run wait {RUN}')
-        said = self.said()
-        assert said.count('failed: the exit') == 19
-        further = 'Further failures: openstack software deployment run show'
-        assert f'{further} {RUN} --failed' in said
 
     def test_several_and_all_of_a_stack_are_waited_for(self):
         self.use(run_world.World(1))

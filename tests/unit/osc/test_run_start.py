@@ -141,31 +141,23 @@ class OneTest(StartCase):
         self.answered(deploy_stdout='1 GB')
         for action, wait in (('BACKUP', ''), ('RELOAD', '--wait')):
             path = self.file('run.html', '')
-            _, shown = self.json(
-                f'run start {action} --stack s0 {wait} --output {path}'
-            )
+            line = f'{action} --stack s0 {wait} --output {path}'
+            _, shown = self.json(f'run start {line}')
             with open(path, encoding='utf-8') as file:
                 page = file.read()
-            assert shown.get('outputs', {}).get('deploy_stdout') == (
-                '1 GB' if wait else None
-            )
             assert f'Run {shown["id"]}: {shown["state"]}' in page
             assert f'{action} on s0' in page
-            assert ('1 GB' in page) is bool(wait)
+            assert ('1 GB' in page) is ('outputs' in shown) is bool(wait)
             assert ('http-equiv="refresh"' in page) is not wait
 
 
 class RefusedTest(StartCase):
     def test_heat_engine_says_why(self):
-        for said in (
-            'no stack shpo',
-            'did you mean "level"?',
-            'Nothing was started: no target',
-        ):
+        for said in 'no stack shpo', 'mean "level"?', 'Nothing was started: x':
             self.refusals = [errors.Refused(said)]
             message = self.refused('run start BACKUP --stack shpo')
             assert message.startswith(said)
-            assert len(re.findall('Nothing was started', message)) == 1
+            assert message.count('Nothing was started') == 1
             assert re.search(r'[^.?][.?:] ', message)
         self.refusals = [client.NoDoor('heat-plugins is missing')]
         self.assert_refused('run start BACKUP', 'heat-plugins is missing')
@@ -244,16 +236,12 @@ class ScriptTest(StartCase):
             'inputs': [{'name': 'who', 'type': 'String'}],
             'outputs': [{'name': 'size', 'type': 'String'}],
         }
-
-    def test_a_command_after_two_dashes(self):
         self.run_command('run start --stack shop -f json -- uptime -p --stack')
-        config = self.orders[0]['config']
+        config = self.orders[-1]['config']
         assert config['config'] == '#!/bin/sh\nexec uptime -p --stack\n'
         assert config['group'] == 'script'
         assert 'Note: --stack stands after "--"' in self.said()
 
-
-class NotifyTest(StartCase):
     def test_heat_engine_knows_whom_to_tell(self):
         wanted = {'url': 'https://x/p4th', 'secret': SECRET, 'waits': 600}
         path = self.file('notify.json', json.dumps(wanted))
@@ -265,18 +253,13 @@ class NotifyTest(StartCase):
         assert order['notify'] == wanted
 
 
-class NamesTest(base.testtools.TestCase):
-    def test_it_hides_no_command_and_none_hides_it(self):
-        manager = commandmanager.CommandManager('no.such.namespace')
-        for name in base.commands():
-            manager.add_command(name.replace('_', ' '), None)
-        prefix = 'software deployment run'
-        # As a stack, and as actions.
-        lines = [f'{verb} list' for verb in ('list', 'show', 'wait', 'delete')]
-        lines += [f'start {word}' for word in ('list', 'show', '--stack list')]
-        for line in lines:
-            verb, *words = line.split()
-            _, name, arguments = manager.find_command(
-                [*prefix.split(), verb, *words]
-            )
-            assert (name, arguments) == (f'{prefix} {verb}', words)
+def test_it_hides_no_command_and_none_hides_it():
+    manager = commandmanager.CommandManager('no.such.namespace')
+    for name in base.commands():
+        manager.add_command(name.replace('_', ' '), None)
+    prefix = 'software deployment run'
+    # As a stack, and as an action.
+    for line in 'list list', 'wait list', 'start list', 'start --stack list':
+        verb, *words = line.split()
+        found = manager.find_command([*prefix.split(), verb, *words])
+        assert found[1:] == (f'{prefix} {verb}', words)

@@ -17,10 +17,15 @@ NIGHTLY = "schedule preview --cron '30 2 * * *' --timezone Europe/Berlin"
 
 
 class PreviewTest(base.CommandCase):
-    def test_it_needs_no_cloud(self):
-        assert False is schedule_commands.PreviewSchedule.auth_required
+    def test_what_the_page_shows_is_printed(self):
+        (block,) = pages.blocks(pages.read('schedules', 'Preview the times'))
+        typed, _, shown = block.replace('\\\n', '').partition('\n')
+        line = typed.removeprefix('openstack software deployment ')
+        _, output = self.run_command(line)
+        assert shown.split() == output.split()
 
-    def test_it_lists_the_next_times_from_now(self):
+    def test_it_lists_the_next_times_from_now_without_a_cloud(self):
+        assert schedule_commands.PreviewSchedule.auth_required is False
         # 2027-01-15T08:00:00Z
         clock = types.SimpleNamespace(time=lambda: 1800000000.5)
         self.patch(schedule_commands, 'time', clock)
@@ -36,13 +41,11 @@ class PreviewTest(base.CommandCase):
             for day in (16, 17)
         ] == rows
         assert len(self.json(NIGHTLY)[1]) == 5
-
-    def test_a_jitter_has_a_column_of_its_own(self):
-        line = f'{NIGHTLY} --from 2027-01-01 -n 1'
-        assert 'Latest start' not in self.run_command(line)[1]
-        _, output = self.run_command(f'{line} --jitter 600')
+        # A jitter has a column of its own.
+        assert 'Latest start' not in self.run_command(NIGHTLY)[1]
+        _, output = self.run_command(f'{NIGHTLY} --jitter 600')
         assert 'Latest start' in output
-        assert '2027-01-01T01:40:00Z' in output
+        assert '2027-01-16T01:40:00Z' in output
 
     def test_the_first_time_is_from_where_it_begins_with_a_note(self):
         _, (row,) = self.json(f'{NIGHTLY} -n 1 --from 2027-03-28')
@@ -53,13 +56,7 @@ class PreviewTest(base.CommandCase):
         once = 'schedule preview --at 2027-01-01T02:00'
         assert len(self.json(f'{once} --from 2027-01-01')[1]) == 1
         self.assert_refused(f'{once} --from 2027-01-02', 'has no time after')
-
-    def test_a_bad_value_is_refused(self):
-        self.assert_refused(
-            'schedule preview --cron 1', 'pattern "1" is invalid', 'give five'
-        )
-        self.assert_refused(f'{NIGHTLY} --exclude x', 'Cannot exclude "x"')
-        self.assert_refused(f'{NIGHTLY} --from x', 'The time "x" is invalid')
+        self.assert_refused('schedule preview --cron 1', 'give five')
 
 
 SHOWN = {
@@ -138,10 +135,9 @@ class SignalTest(SignalCase):
         ]
         _, (row,) = self.json('schedule list shop')
         assert row['schedule'] == 'nightly'
-        _, table = self.run_command('schedule list')
-        assert 'Next' in table
-        assert 'a release' in table
-        assert 'its trust is gone' in ' '.join(table.split())
+        table = ' '.join(self.run_command('schedule list')[1].split())
+        for shown in 'Next', 'a release', 'its trust is gone':
+            assert shown in table
 
     def test_one_that_cannot_be_read_hides_no_other(self):
         other = self.heat.add_stack('till')
@@ -166,21 +162,12 @@ class SignalTest(SignalCase):
         self.heat.attribute, self.heat.stack = fail, find
         code, rows = self.json('schedule list')
         assert code == 1
-        assert [
+        named = ('stack', 'schedule', 'reason')
+        assert {tuple(row[name] for name in named) for row in rows} == {
             ('shop', 'nightly', 'Cannot read it: 403 Forbidden'),
             ('till', 'weekly', ''),
             (locked, None, 'Cannot read it: 500 Internal Server Error'),
-        ] == sorted(
-            (
-                (each['stack'], each['schedule'], each['reason'])
-                for each in rows
-            ),
-            key=lambda each: each[1] or 'without one',
-        )
-        # The table says so, too.
-        code, table = self.run_command('schedule list')
-        assert code == 1
-        assert '500 Internal' in ' '.join(table.split())
+        }
         self.assert_refused('schedule list gone', 'no stack gone')
 
     def test_one_is_shown(self):
@@ -216,13 +203,9 @@ class SignalTest(SignalCase):
             'has not followed "run" within 20 s',
             'openstack stack event list shop',
         )
-        self.heat.signalled = lambda resource, details: self.followed(
-            last_run='5eed-00c0ffee', last_outcome='running'
-        )
-        _, shown = self.json('schedule run shop nightly')
-        assert shown['last_run'] == '5eed-00c0ffee'
+        self.change(last_outcome='running')
         self.assert_refused(
-            'schedule run shop nightly', '00c0ffee of the schedule has not'
+            'schedule run shop nightly', '000000000000 of the schedule has not'
         )
 
     def test_a_run_that_is_not_started_is_an_error_with_the_reason(self):
@@ -250,13 +233,3 @@ class SignalTest(SignalCase):
         self.change(last_outcome='complete', reason='no store')
         self.slept = lambda: self.change(last_outcome='running', reason='')
         assert self.json('schedule run shop nightly')[0] == 0
-
-
-class PageTest(base.CommandCase):
-    def test_what_the_page_shows_is_printed(self):
-        text = pages.read('schedules', 'Preview the times')
-        (block,) = pages.blocks(text)
-        typed, _, shown = block.replace('\\\n', '').partition('\n')
-        line = typed.removeprefix('openstack software deployment ')
-        _, output = self.run_command(line)
-        assert shown.split() == output.split()

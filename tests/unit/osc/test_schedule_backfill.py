@@ -139,14 +139,12 @@ class BackfillTest(test_schedule.SignalCase):
         del self.heat.attributes['nightly', 'show']['times']
         self.assert_refused(LINE, 'upgrade heat-plugins')
 
-    def test_it_stops(self):
+    def test_it_stops_and_a_range_is_needed(self):
         self.change(backfill=2)
         self.heat.signalled = lambda *args: self.followed(backfill=1)
         code, _ = self.json('schedule backfill shop nightly --stop')
         assert code == 0
         assert "{'do': 'stop-backfill'}" in self.signals()[0]
-
-    def test_a_range_is_needed(self):
         said = 'either --from and --to, or --stop'
         self.assert_refused('schedule backfill shop nightly', said)
         self.assert_refused(f'{LINE} --stop', said)

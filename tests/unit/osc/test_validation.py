@@ -2,6 +2,7 @@
 """``openstack deployment plan validation …``, over the fakes of the core."""
 
 import json
+from unittest import mock
 
 from heat_plugins import errors
 from heat_plugins.clients import mistral_plans
@@ -29,14 +30,13 @@ class Executions:
         execution_id = f'execution-{len(self.started)}'
         try:
             run = self.validations.run(**arguments)
-            self.found[execution_id] = mistral_plans.WorkflowExecution(
-                id=execution_id, state='SUCCESS', output={'run': run}
-            )
+            state, output = 'SUCCESS', {'run': run}
         except errors.Error as exc:
             error = {'code': 'refused', 'message': str(exc)}
-            self.found[execution_id] = mistral_plans.WorkflowExecution(
-                id=execution_id, state='ERROR', output={'error': error}
-            )
+            state, output = 'ERROR', {'error': error}
+        self.found[execution_id] = mistral_plans.WorkflowExecution(
+            id=execution_id, state=state, output=output
+        )
         return execution_id
 
     def execution(self, execution_id):
@@ -50,27 +50,21 @@ class ValidationCase(base.FolderCase):
         self.cloud.make()
         self.machine = self.cloud.machine
         self.executions = Executions(self.cloud.validations)
-        self.patch(
-            validation_commands,
-            'operations',
-            lambda manager: self.cloud.validations,
-        )
-        self.patch(
-            validation_commands,
-            'services',
-            lambda manager: (self.cloud.swift.store(), self.executions),
-        )
+        validations = self.cloud.validations
+        services = (self.cloud.swift.store(), self.executions)
+        for name, made in ('operations', validations), ('services', services):
+            self.patch(validation_commands, name, lambda _, made=made: made)
 
     def run_here(self, line=''):
         return self.json(f'validation run plan --local {line}')
 
-    def report(self, name, *news):
-        self.machine.reports[f'validations/{name}.yaml'] = list(news)
-
     def write(self, name, text):
         file = self.folder / name
         file.write_text(text)
-        return str(file)
+        return file
+
+    def report(self, name, *news):
+        self.machine.reports[f'validations/{name}.yaml'] = list(news)
 
 
 class ListTest(ValidationCase):
@@ -81,13 +75,11 @@ class ListTest(ValidationCase):
         assert found[0]['Groups'] == ['prep', 'size']
         _, found = self.json(f'validation list --from {self.folder} --group x')
         assert [one['Validation'] for one in found] == ['a']
-        self.assert_refused(
-            'validation list --package p', 'package p is not installed'
-        )
+        line = 'validation list --package p'
+        self.assert_refused(line, 'package p is not installed')
         for line in ('', f'plan --from {self.folder}'):
-            self.assert_refused(
-                f'validation list {line}', 'Give exactly one of'
-            )
+            said = self.refused(f'validation list {line}')
+            assert 'Give exactly one of' in said
 
 
 class RunTest(ValidationCase):
@@ -95,11 +87,8 @@ class RunTest(ValidationCase):
 
     def test_failures_are_an_exit_code_and_harmless_for_a_terminal(self):
         for here in ('--local', ''):
-            self.report(
-                'ram',
-                fakes.result('failed', message='\x1b[2Jbad'),
-                fakes.end('failed'),
-            )
+            bad = fakes.result('failed', message='\x1b[2Jbad')
+            self.report('ram', bad, fakes.end('failed'))
             line = f'validation run plan {here} --group prep'
             code, found = self.json(line)
             assert code == common.FAILED
@@ -112,33 +101,37 @@ class RunTest(ValidationCase):
             assert self.json(line)[0] == 0
 
     def test_hosts_are_put_into_groups(self):
-        self.run_here(
-            '--localhost --host-group undercloud --host-group web=localhost'
-        )
+        groups = '--host-group undercloud --host-group web=localhost'
+        self.run_here(f'--localhost {groups}')
         [host] = self.machine.begun[-1].setting.hosts
         assert host.groups == ('undercloud', 'web')
-        self.assert_refused(
-            'validation run plan --local --localhost --host-group web=a,b',
-            "host 'a' into group web",
-        )
 
-    def test_an_interrupt_ends_local_playbooks(self):
+    def test_a_stop_or_an_interrupt_ends_local_playbooks(self):
         self.report('ram', fakes.began('wait'))
 
-        def interrupt():
+        def stop():
             if self.machine.now > 1003:
+                self.machine.while_waiting = lambda: None
+                [run] = self.cloud.validations.results()
+                self.cloud.validations.stop(run['id'])
+
+        def interrupt():
+            if self.machine.now > 1023:
                 raise KeyboardInterrupt
 
+        self.machine.while_waiting = stop
+        assert self.run_here()[0] == common.CANCELLED
+        [run] = self.cloud.validations.results()
+        said = self.refused(f'validation stop {run["id"]}')
+        assert 'has ended: STOPPED' in said
         self.machine.while_waiting = interrupt
         assert self.run_here()[0] == common.INTERRUPTED
         assert self.machine.running == []
         assert 'were stopped' in self.stderr.getvalue()
-        [run] = self.cloud.validations.results()
-        assert run['state'] == 'STOPPED'
-        self.assert_refused(
-            'validation run plan --local --no-wait',
-            'cannot be used with --local',
-        )
+        runs = self.cloud.validations.results()
+        assert [run['state'] for run in runs] == ['STOPPED', 'STOPPED']
+        said = self.refused('validation run plan --local --no-wait')
+        assert 'cannot be used with --local' in said
 
     def test_secrets_come_from_files_and_mistral_keeps_none(self):
         secrets = self.write('secrets.yaml', 'password: hunter2')
@@ -163,12 +156,9 @@ class RunTest(ValidationCase):
         assert self.json('validation run plan --no-wait')[0] == 0
         self.machine.absent = 'install it'
         self.assert_refused('validation run plan', 'install it')
-        ends = [
-            KeyboardInterrupt,
-            mistral_plans.WorkflowExecution(
-                id='e-1', state='ERROR', reason='Heartbeat was not heard'
-            ),
-        ]
+        dead = mistral_plans.WorkflowExecution(
+            id='e-1', state='ERROR', reason='Heartbeat was not heard'
+        )
 
         def start(name, arguments, description):
             run = validation_ledger.ValidationRun(
@@ -177,15 +167,9 @@ class RunTest(ValidationCase):
             self.cloud.validations.ledger.begin(run)
             return 'e-1'
 
-        self.patch(self.executions, 'start_workflow', start)
-
-        def execution(execution_id):
-            end = ends.pop(0)
-            if end is KeyboardInterrupt:
-                raise end
-            return end
-
-        self.patch(self.executions, 'execution', execution)
+        self.executions.start_workflow = start
+        ends = mock.Mock(side_effect=[KeyboardInterrupt, dead])
+        self.executions.execution = ends
         code, _ = self.json('validation run plan')
         assert code == common.INTERRUPTED
         assert 'validation stop' in self.stderr.getvalue()
@@ -204,32 +188,23 @@ class ResultTest(ValidationCase):
         self.run_here()
         [self.run_id] = [one['id'] for one in self.cloud.validations.results()]
 
-    def test_runs_are_listed(self):
+    def test_runs_are_listed_and_shown_task_by_task_or_as_printed(self):
         names = ('Run', 'Source', 'State', 'Summary')
         _, [found] = self.json('validation result list')
-        assert [found[name] for name in names] == [
-            self.run_id,
-            'plan plan',
-            'PASSED',
-            {'PASSED': 3},
-        ]
+        shown = [self.run_id, 'plan plan', 'PASSED', {'PASSED': 3}]
+        assert [found[name] for name in names] == shown
         self.cloud.plans.create('other', plan_fakes.content())
         with self.assertLogs('', 'WARNING') as logs:
             found = self.json('validation result list other')
         assert found == (0, [])
         assert 'There are no recorded runs' in str(logs.output)
-
-    def test_a_validation_is_shown_task_by_task_or_as_printed(self):
         code, found = self.json(f'validation result show {self.run_id}')
         assert (code, len(found)) == (0, 3)
         _, [found] = self.json(f'validation result show {self.run_id} dns')
-        assert [
-            found[name] for name in ('Host', 'Task', 'State', 'Message')
-        ] == ['a', 'ask', 'ok', 'fine']
-        _, output = self.run_command(
-            f'validation result show {self.run_id} dns --stdout -f value'
-        )
-        assert output == 'PLAY\n'
+        names = ('Host', 'Task', 'State', 'Message')
+        assert [found[n] for n in names] == ['a', 'ask', 'ok', 'fine']
+        line = f'validation result show {self.run_id} dns --stdout -f value'
+        assert self.run_command(line)[1] == 'PLAY\n'
         for which in ('no-such-run', f'{self.run_id} ../run'):
             self.refused(f'validation result show {which}')
         for which in ('list', f'show {self.run_id}'):
@@ -237,20 +212,3 @@ class ResultTest(ValidationCase):
             assert isinstance(found[0]['Duration'], float)
             _, table = self.run_command(f'validation result {which}')
             self.assertRegex(table, r'\d s +\|')
-
-
-class StopTest(ValidationCase):
-    def test_it_waits_until_the_run_has_stopped(self):
-        self.report('dns', fakes.began('wait'))
-        codes = []
-
-        def stop():
-            if self.machine.now > 1005:
-                self.machine.while_waiting = lambda: None
-                [run] = self.cloud.validations.results()
-                self.cloud.validations.stop(run['id'])
-                codes.append(run['id'])
-
-        self.machine.while_waiting = stop
-        assert self.run_here()[0] == common.CANCELLED
-        assert 'has ended: STOPPED' in self.refused('validation stop', *codes)

@@ -116,7 +116,7 @@ class Registry:
         return self.records.get(name)
 
     def find(self):
-        self._ask('find', '')
+        self._ask('find')
         self._fail('find')
         return [self.records[name] for name in sorted(self.records)]
 
@@ -125,7 +125,7 @@ class Registry:
         self._fail('delete')
         return self.records.pop(name, None) is not None
 
-    def _ask(self, method, name):
+    def _ask(self, method, name=''):
         self.before(method, name)
         self.asked.append(f'{method} {name}'.rstrip())
 

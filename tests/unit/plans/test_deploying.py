@@ -25,10 +25,19 @@ class DeployingCase(fakes.PlanCase):
 
 class StartTest(DeployingCase):
     def test_then_it_is_replaced_and_what_was_removed_is_gone(self):
+        found = self.deployer.preview('plan')
+        assert (found.action, found.added) == ('CREATE', ('node',))
+        assert self.heat.stacks == {}
         self.deployer.start('plan')
+        self.heat.happen('plan', 'node', 'CREATE_COMPLETE')
         self.finish()
+        found = self.deployer.preview('plan')
+        assert (found.action, found.deleted) == ('UPDATE', ('old',))
+        assert self.heat.stacks['plan'].status == 'CREATE_COMPLETE'
+        before = self.heat.stacks['plan'].changed_at
         self.plans.select('plan', {'environments/small.yaml': True})
-        self.deployer.start('plan')
+        begun = self.deployer.start('plan')
+        assert (begun.before, begun.after_event) == (before, 'event-0')
         assert 'environments/small.yaml' in self.heat.contents['plan'][2]
         self.finish()
         self.plans.select('plan', {'environments/small.yaml': False})
@@ -36,21 +45,16 @@ class StartTest(DeployingCase):
         assert begun.action == 'UPDATE'
         assert 'environments/small.yaml' not in self.heat.contents['plan'][2]
 
-    def test_an_update_is_told_from_the_action_before_it(self):
-        self.deployer.start('plan')
-        self.heat.happen('plan', 'node', 'CREATE_COMPLETE')
-        self.finish()
-        before = self.heat.stacks['plan'].changed_at
-        begun = self.deployer.start('plan')
-        assert begun.before == before
-        assert begun.after_event == 'event-0'
-
     def test_no_other_content_comes_into_one_that_goes_on(self):
         self.deployer.start('plan')
         self.plans.update('plan', {'new.yaml': b'{}'})
         assert 'CREATE_IN_PROGRESS' in self.refused()
 
     def test_a_stack_of_somebody_else_is_taken_over_only_on_request(self):
+        self.heat.become('plan', 'UPDATE_IN_PROGRESS', tags=('theirs',))
+        exc = self.assertRaises(errors.Refused, self.deployer.cancel, 'plan')
+        assert 'openstack stack cancel --no-rollback plan' in str(exc)
+        assert 'cancel' not in self.heat.asked
         self.heat.become('plan', 'CREATE_COMPLETE')
         assert 'No plan created stack' in self.refused()
         begun = self.deployer.start('plan', take_over=True)
@@ -69,54 +73,25 @@ class StartTest(DeployingCase):
     def test_a_password_that_heat_quotes_is_masked(self):
         password = self.plans.load('plan').environment.passwords['secret']
 
+        locked = []
+
         def create(*_, **__):
+            locked.append('plan-lock:plan' in self.cloud.registry.records)
             raise errors.ServiceError(f'{password} is too short', 400)
 
         self.heat.create = create
-        exc = self.assertRaises(
-            errors.ServiceError, self.deployer.start, 'plan'
-        )
+        start = self.deployer.start
+        exc = self.assertRaises(errors.ServiceError, start, 'plan')
         assert str(exc) == '****** is too short'
         assert exc.status == 400
-
-    def test_nobody_changes_the_plan_meanwhile(self):
-        locked = []
-        resolve = self.plans.resolve
-
-        def watching(plan):
-            locked.append('plan-lock:plan' in self.cloud.registry.records)
-            return resolve(plan)
-
-        self.plans.resolve = watching
-        self.deployer.start('plan')
+        # Nobody changes the plan meanwhile, and nothing is recorded.
         assert locked == [True]
+        assert '.heat-plugins/deployed' not in self.cloud.objects()
 
 
 class RecordTest(DeployingCase):
     def annex(self):
         return self.plans.annex(self.plans.load('plan'))
-
-    def test_it_is_no_part_of_the_plan(self):
-        before = self.plans.load('plan')
-        self.deployer.start('plan')
-        assert self.plans.load('plan') == before
-
-    def test_the_last_one_is_kept(self):
-        self.deployer.start('plan')
-        self.finish()
-        self.plans.update('plan', {'n.yaml': b'1'})
-        last = self.deployer.start('plan')
-        found = deploy_records.find_deployed(self.annex(), last.content_hash)
-        assert found.content_hash == last.content_hash
-
-    def test_what_heat_refuses_is_not_recorded(self):
-        def refuse(*args, **options):
-            raise errors.ServiceError('no', 400)
-
-        self.heat.create = refuse
-        self.assertRaises(errors.ServiceError, self.deployer.start, 'plan')
-        content_hash = self.plans.load('plan').content_hash
-        assert deploy_records.find_deployed(self.annex(), content_hash) is None
 
     def test_a_record_that_somebody_has_garbled_is_none(self):
         found = self.annex()
@@ -137,6 +112,8 @@ class StatusTest(DeployingCase):
         self.deployer.start('plan')
         found = self.deployer.status('plan')
         assert found.current
+        # The record is no part of the plan.
+        assert self.plans.load('plan') == self.plan
         annex = self.plans.annex(self.plan)
         record = deploy_records.find_deployed(annex, found.deployed_hash)
         assert record.content == self.plans.resolve(self.plan)
@@ -145,6 +122,12 @@ class StatusTest(DeployingCase):
         found = self.deployer.status('plan')
         assert not found.current
         assert found.deployed_hash != found.content_hash
+        # Only the last record is kept.
+        self.finish()
+        self.deployer.start('plan')
+        record = deploy_records.find_deployed(annex, found.deployed_hash)
+        assert record is None
+        assert self.deployer.status('plan').current
 
     def test_a_stack_that_was_updated_past_the_plan_is_not_current(self):
         self.deployer.start('plan')
@@ -169,17 +152,12 @@ class MaskTest(DeployingCase):
         self.finish('FAILED', reason=reason)
         return begun
 
-    def test_a_status_has_no_secret_in_its_reason(self):
-        self.failed(f'node: {self.own} and pw12 are no names; you')
-        assert (
-            self.deployer.status('plan').reason
-            == 'node: ****** and ****** are no names; you'
-        )
-
     def test_what_was_a_secret_when_it_was_deployed_is_still_one(self):
-        self.failed('pw12 is too short')
+        self.failed(f'node: {self.own} and pw12 are no names; you')
+        said = 'node: ****** and ****** are no names; you'
+        assert self.deployer.status('plan').reason == said
         self.plans.update('plan', {'base.yaml': fakes.environment(who='you')})
-        assert self.deployer.status('plan').reason == '****** is too short'
+        assert self.deployer.status('plan').reason == said
 
     def test_as_long_as_all_goes_well_nothing_is_read_for_it(self):
         begun = self.deployer.start('plan')
@@ -201,33 +179,10 @@ class MaskTest(DeployingCase):
     def test_an_object_store_that_is_away_may_come_back(self):
         begun = self.failed('pw12 is too short')
         self.cloud.swift.fail(times=99, status=503)
-        self.assertRaises(
-            errors.Unavailable, self.deployer.poll, begun.stack_id, ''
-        )
+        with self.assertRaises(errors.Unavailable):
+            self.deployer.poll(begun.stack_id, '')
 
     def test_what_no_template_has_may_be_a_secret(self):
         self.change(parameter_defaults={'Forgotten': 'pw34', 'who': 'me-2'})
         self.failed('pw34 me-2')
         assert self.deployer.status('plan').reason == '****** me-2'
-
-
-class CancelTest(DeployingCase):
-    def test_a_stack_of_somebody_else_goes_on(self):
-        self.heat.become('plan', 'UPDATE_IN_PROGRESS', tags=('theirs',))
-        exc = self.assertRaises(errors.Refused, self.deployer.cancel, 'plan')
-        assert 'openstack stack cancel --no-rollback plan' in str(exc)
-        assert 'cancel' not in self.heat.asked
-
-
-class PreviewTest(DeployingCase):
-    def test_of_a_stack_to_be(self):
-        found = self.deployer.preview('plan')
-        assert (found.action, found.added) == ('CREATE', ('node',))
-        assert self.heat.stacks == {}
-
-    def test_of_an_update(self):
-        self.deployer.start('plan')
-        self.finish()
-        found = self.deployer.preview('plan')
-        assert (found.action, found.deleted) == ('UPDATE', ('old',))
-        assert self.heat.stacks['plan'].status == 'CREATE_COMPLETE'

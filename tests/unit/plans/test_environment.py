@@ -9,6 +9,7 @@ from heat_plugins.objectstore import stores
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.deploy import deploy_records
+from tests.unit.plans import fakes
 
 FULL = """\
 version: 1.0
@@ -97,6 +98,19 @@ def test_a_wrong_step_is_refused_with_its_place(wrong):
         deploy_records.steps(plan)
     with pytest.raises(errors.Invalid):
         deploy_records.steps(read('template: a\npost_deployment: {a: b}'))
+
+
+@pytest.mark.parametrize(
+    'wrong',
+    ['prep', '[1]', '{a: b}', '[""]', str([f'g{n}' for n in range(101)])],
+)
+def test_required_validations_are_a_list_of_groups(wrong):
+    text = f'template: root.yaml\nrequired_validations: {wrong}\n'
+    with pytest.raises(errors.Invalid):
+        deploy_records.required(read(text))
+    files = fakes.content(**{environments.PATH: text.encode()})
+    with pytest.raises(errors.Invalid):
+        fakes.Cloud().plans.create('plan', files)
 
 
 def nested(levels):

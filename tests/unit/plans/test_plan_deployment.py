@@ -43,6 +43,10 @@ class DeploymentTest(fakes.PlanCase):
             )
         return json.loads(json.dumps(found))
 
+    def observed(self):
+        """Return the state of a deployment before its start."""
+        return self.step(self.step()['state'], {'success': True})['state']
+
     def run_to_the_end(self):
         step = self.step()
         while step['success'] is None:
@@ -62,14 +66,18 @@ class DeploymentTest(fakes.PlanCase):
             self.heat.become('plan', status, reason='so it is')
 
     def test_it_goes_through_all_phases_in_their_order(self):
+        self.outcomes['validations.run'] = {'success': False, 'reason': 'ram'}
+        exc = self.assertRaises(errors.Refused, self.run_to_the_end)
+        said = 'Validations that the plan requires have not passed: ram'
+        assert str(exc) == said
+        assert 'create' not in self.heat.asked
+        self.outcomes.clear()
+        self.called.clear()
         step = self.run_to_the_end()
         assert step['success']
+        prep = {'plan': 'plan', 'groups': ['prep']}
         assert self.called == [
-            (
-                'workflow',
-                'validations.run',
-                {'plan': 'plan', 'groups': ['prep']},
-            ),
+            ('workflow', 'validations.run', prep),
             ('workflow', 'shop.configure', {'region': 'north'}),
             ('action', 'std.noop', {}),
         ]
@@ -89,22 +97,22 @@ class DeploymentTest(fakes.PlanCase):
         # Mistral was away for long, and the first answer was lost.
         for action in ('CREATE', 'UPDATE'):
             self.called.clear()
-            first = self.step(self.step()['state'], {'success': True})
-            begun = self.step(first['state'])
+            first = self.observed()
+            begun = self.step(first)
             self.finish()
             asked = self.heat.asked.count('replace')
-            again = self.step(first['state'])
+            again = self.step(first)
             assert again['state'] == begun['state']
             assert again['state']['started']['action'] == action
             assert self.heat.asked.count('replace') == asked
             assert self.step(again['state'])['state']['stack']['success']
 
     def test_a_start_that_is_repeated_after_a_failure_fails(self):
-        first = self.step(self.step()['state'], {'success': True})
-        self.step(first['state'])
+        first = self.observed()
+        self.step(first)
         self.ends_with = 'FAILED'
         self.finish()
-        again = self.step(self.step(first['state'])['state'])
+        again = self.step(self.step(first)['state'])
         assert not again['success']
         # Another deployment of the same plan mends it.
         self.ends_with = 'COMPLETE'
@@ -112,36 +120,22 @@ class DeploymentTest(fakes.PlanCase):
         assert self.heat.asked.count('replace') == 1
 
     def test_a_start_that_is_repeated_before_heat_begins_is_one(self):
-        first = self.step(self.step()['state'], {'success': True})
-        self.step(first['state'])
+        first = self.observed()
+        self.step(first)
         self.heat.become('plan', 'INIT_COMPLETE')
-        for state in (first['state'], self.late()):
+        # Another deployment of the same plan joins the one in progress.
+        late = self.observed()
+        for state in (first, late):
             begun = self.step(state)
-            assert self.heat.asked.count('replace') == 0
+            assert begun['next_look'] == 2
             followed = self.step(begun['state'])
             assert followed['success'] is None
-
-    def late(self):
-        """Return the state of another deployment before its start."""
-        return self.step(self.step()['state'], {'success': True})['state']
-
-    def test_one_of_the_same_plan_that_is_in_progress_is_joined(self):
-        first = self.step(self.step()['state'], {'success': True})
-        self.step(first['state'])
-        late = self.late()
-        self.finish()
+        self.cloud.now += 10**6
+        assert self.step(begun['state'])['next_look'] == 60
+        self.heat.become('plan', 'CREATE_COMPLETE')
         state = self.step(late)['state']
         assert self.heat.asked.count('replace') == 0
         assert self.step(state)['state']['stack']['success']
-
-    def test_validations_that_fail_refuse_it(self):
-        self.outcomes['validations.run'] = {'success': False, 'reason': 'ram'}
-        exc = self.assertRaises(errors.Refused, self.run_to_the_end)
-        assert (
-            str(exc)
-            == 'Validations that the plan requires have not passed: ram'
-        )
-        assert 'create' not in self.heat.asked
 
     def test_a_stack_that_fails_is_the_end(self):
         self.ends_with = 'FAILED'
@@ -165,12 +159,3 @@ class DeploymentTest(fakes.PlanCase):
             step = self.run_to_the_end()
             assert (step['success'], step['reason']) == (False, reason)
             assert len(self.called) == 2
-
-    def test_the_next_poll_is_later_the_longer_it_takes(self):
-        self.outcomes['validations.run'] = {'success': True}
-        step = self.step(self.step()['state'], {'success': True})
-        step = self.step(step['state'])
-        assert step['next_look'] == 2
-        self.cloud.now += 10**6
-        step = self.step(step['state'])
-        assert step['next_look'] == 60

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """References are found, rewritten in place, and fetched once."""
 
-import dataclasses
-
-import testtools
+import pytest
 import yaml
 
 from heat_plugins import errors
@@ -15,242 +13,203 @@ from heat_plugins.plans.content import references
 ROOT = 'heat_template_version: 2021-04-16\n'
 
 
-class ResolveTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.files = {'root.yaml': ROOT}
-        self.plan = environments.PlanEnvironment(template='root.yaml')
-        self.asked = []
+def resolve(files, *enabled, template='root.yaml', asked=None, **more):
+    """Resolve the files of a plan.
 
-    def fetch(self, paths):
-        self.asked += paths
+    :param asked: a list that gets the paths that are fetched.
+    """
+
+    def fetch(paths):
+        if asked is not None:
+            asked.extend(paths)
+        found = {path: files[path] for path in paths if path in files}
         return {
-            path: self.files[path].encode()
-            for path in paths
-            if path in self.files
+            path: text.encode() if isinstance(text, str) else text
+            for path, text in found.items()
         }
 
-    def resolve(self, *enabled, **more):
-        plan = dataclasses.replace(
-            self.plan,
-            environments=tuple(
-                environments.Entry(path=path) for path in enabled
-            ),
-            **more,
+    entries = tuple(environments.Entry(path=path) for path in enabled)
+    values = {'template': template, 'environments': entries, **more}
+    return references.resolve(environments.PlanEnvironment(**values), fetch)
+
+
+def test_files_are_keyed_by_paths_from_the_root_and_fetched_once():
+    asked = []
+    files = {
+        'root.yaml': f'{ROOT}resources: {{a: {{type: ./n/one.yaml}}}}\n',
+        'n/one.yaml': (
+            f'{ROOT}resources:\n'
+            '  b: {type: two.yaml}\n'
+            '  c: {properties: {config: {get_file: ../s/run.sh}}}\n'
+            '  d: {get_file: one.yaml}\n'
+        ),
+        'n/two.yaml': f'{ROOT}x: {{get_file: stack}}',
+        'n/stack': f'{ROOT}x: {{get_file: ../s/run.sh}}\n',
+        's/run.sh': 'x: {get_file: nope}',
+    }
+    found = resolve(files, asked=asked)
+    assert sorted(asked) == sorted(files)
+    assert {*found.files} == {*files} - {'root.yaml'}
+    assert 'type: n/one.yaml' in found.template
+    one = yaml.safe_load(found.files['n/one.yaml'])['resources']
+    assert one['b']['type'] == 'n/two.yaml'
+    assert one['c']['properties']['config'] == {'get_file': 's/run.sh'}
+    assert one['d'] == {'get_file': 'n/one.yaml'}
+    assert 'get_file: s/run.sh' in found.files['n/stack']
+    # It is no template.
+    assert found.files['s/run.sh'] == files['s/run.sh']
+    assert found.warnings == ()
+    # A root that another file refers to is sent as a file, too.
+    root = f'{ROOT}x: {{type: root.yaml}}'
+    assert resolve({'root.yaml': root}).files == {'root.yaml': root}
+
+
+def test_all_else_of_a_file_means_the_same():
+    text = (
+        '# a comment\n'
+        f'{ROOT}'
+        'resources:\n'
+        '  "a": &a\n'
+        '    type: {}\n'
+        '    properties: {{when: 2020-01-01, on: yes, n: 0644, 1: "1"}}\n'
+        '  b: *a\n'
+        '  c: {{<<: *a, properties: {{get_file: {}}}}}\n'
+        '  d: {{after: "type: ../x/no.yaml\\n  é\\n", f: 1.50, g: ~}}\n'
+    )
+    written = text.format('../x/é.yaml', '../x/c')
+    files = {'a/root.yaml': written, 'x/é.yaml': ROOT, 'x/c': ''}
+    found = resolve(files, template='a/root.yaml')
+    assert set(found.files) == {'x/é.yaml', 'x/c'}
+    expected = text.format('x/é.yaml', 'x/c')
+    load = yaml_reading.load
+    assert load(found.template) == load(expected)
+    # A file whose references need no change stays as it is.
+    text = f'# a comment\n{ROOT}x: {{type:   a.yaml}}  # odd\n'
+    assert resolve({'root.yaml': text, 'a.yaml': ROOT}).template == text
+
+
+def test_registries_lead_to_templates():
+    files = {
+        'root.yaml': ROOT,
+        'e/env.yaml': (
+            'resource_registry:\n'
+            '  OS::Own::A: ../n/one.yaml\n'
+            '  OS::Own::*: two.yaml\n'
+            '  OS::Own::B: OS::Heat::None\n'
+            '  OS::Own::D:\n'
+            '  resources:\n'
+            '    server: {OS::Own::C: three.yaml, hooks: pre-create}\n'
+            '    other: {restricted_actions: replace}\n'
+            'parameter_defaults: {type: none.yaml, get_file: nope}\n'
+        ),
+        'n/one.yaml': f'{ROOT}x: {{get_file: here}}',
+        'n/here': '',
+        'e/two.yaml': ROOT,
+        'e/three.yaml': ROOT,
+    }
+    found = resolve(files, 'e/env.yaml')
+    assert {*found.files} == {*files} - {'root.yaml'}
+    assert found.environments == ('e/env.yaml',)
+    text = found.files['e/env.yaml']
+    registry = yaml.safe_load(text)['resource_registry']
+    assert registry['OS::Own::A'] == 'n/one.yaml'
+    assert registry['OS::Own::*'] == 'e/two.yaml'
+    assert registry['resources']['server']['hooks'] == 'pre-create'
+
+
+@pytest.mark.parametrize(
+    'path',
+    ['../x.yaml', '/etc/x.yaml', 'a/../../x.yaml', 'file:///etc/x.yaml'],
+)
+def test_a_reference_out_of_the_plan_is_refused(path):
+    for root, environment, by in (
+        (f'x: {{type: {path}}}', '{}', 'root.yaml'),
+        (f'x: {{get_file: "{path}"}}', '{}', 'root.yaml'),
+        ('', f'resource_registry: {{A::B: {path}}}', 'env.yaml'),
+    ):
+        files = {'root.yaml': f'{ROOT}{root}', 'env.yaml': environment}
+        with pytest.raises(errors.Invalid) as caught:
+            resolve(files, 'env.yaml')
+        assert f'{by} refers to {path!r}, which is no path' in str(
+            caught.value
         )
-        return references.resolve(plan, self.fetch)
 
-    def test_files_are_keyed_by_paths_from_the_root(self):
-        self.files |= {
-            'root.yaml': f'{ROOT}resources: {{a: {{type: ./n/one.yaml}}}}\n',
-            'n/one.yaml': (
-                f'{ROOT}resources:\n'
-                '  b: {type: two.yaml}\n'
-                '  c: {properties: {config: {get_file: ../s/run.sh}}}\n'
-            ),
-            'n/two.yaml': ROOT,
-            's/run.sh': '#!/bin/sh\n',
-        }
-        found = self.resolve()
-        assert set(found.files) == {'n/one.yaml', 'n/two.yaml', 's/run.sh'}
-        assert 'type: n/one.yaml' in found.template
-        one = yaml.safe_load(found.files['n/one.yaml'])
-        assert one['resources']['b']['type'] == 'n/two.yaml'
-        assert one['resources']['c']['properties']['config'] == {
-            'get_file': 's/run.sh'
-        }
-        assert found.warnings == ()
 
-    def test_all_else_of_a_file_means_the_same(self):
-        text = (
-            '# a comment\n'
-            f'{ROOT}'
-            'resources:\n'
-            '  "a": &a\n'
-            '    type: {}\n'
-            '    properties: {{when: 2020-01-01, on: yes, n: 0644, 1: "1"}}\n'
-            '  b: *a\n'
-            '  c: {{<<: *a, properties: {{get_file: {}}}}}\n'
-            '  d: {{after: "type: ../x/no.yaml\\n  é\\n", f: 1.50, g: ~}}\n'
-        )
-        self.files |= {
-            'a/root.yaml': text.format('../x/é.yaml', '../x/c'),
-            'x/é.yaml': ROOT,
-            'x/c': '',
-        }
-        self.plan = environments.PlanEnvironment(template='a/root.yaml')
-        found = self.resolve()
-        assert set(found.files) == {'x/é.yaml', 'x/c'}
-        assert yaml_reading.load(found.template) == yaml_reading.load(
-            text.format('x/é.yaml', 'x/c')
-        )
+def test_missing_and_binary_files():
+    files = {
+        'root.yaml': f'{ROOT}x: {{get_file: n/nope}}',
+        'env.yaml': 'resource_registry: {OS::A::B: lost.yaml}',
+    }
+    assert {*resolve(files, 'env.yaml').warnings} == {
+        'env.yaml refers to lost.yaml, which the plan does not have',
+        'root.yaml refers to n/nope, which the plan does not have',
+    }
+    # The root template and environments are necessary.
+    for path in ('env.yaml', 'root.yaml'):
+        del files[path]
+        with pytest.raises(errors.Invalid, match=path):
+            resolve(files, 'env.yaml')
+    files = {'root.yaml': f'{ROOT}x: {{get_file: a.yaml}}'}
+    found = resolve({**files, 'a.yaml': b'\xff\xd8'})
+    assert found.files['a.yaml'] == '/9g=\n'
+    files = {'root.yaml': f'{ROOT}x: {{type: a.yaml}}', 'a.yaml': b'\xff\xd8'}
+    with pytest.raises(errors.Invalid, match=r'a\.yaml is not in UTF-8'):
+        resolve(files)
 
-    def test_a_file_whose_references_need_no_change_stays_as_it_is(self):
-        text = f'# a comment\n{ROOT}x: {{type:   a.yaml}}  # odd\n'
-        self.files |= {'root.yaml': text, 'a.yaml': ROOT}
-        assert self.resolve().template == text
 
-    def test_registries_lead_to_templates(self):
-        self.files |= {
-            'e/env.yaml': (
-                'resource_registry:\n'
-                '  OS::Own::A: ../n/one.yaml\n'
-                '  OS::Own::*: two.yaml\n'
-                '  OS::Own::B: OS::Heat::None\n'
-                '  OS::Own::D:\n'
-                '  resources:\n'
-                '    server: {OS::Own::C: three.yaml, hooks: pre-create}\n'
-                '    other: {restricted_actions: replace}\n'
-                'parameter_defaults: {type: none.yaml, get_file: nope}\n'
-            ),
-            'n/one.yaml': f'{ROOT}x: {{get_file: here}}',
-            'n/here': '',
-            'e/two.yaml': ROOT,
-            'e/three.yaml': ROOT,
-        }
-        found = self.resolve('e/env.yaml')
-        assert set(found.files) == {*self.files} - {'root.yaml'}
-        assert found.environments == ('e/env.yaml',)
-        registry = yaml.safe_load(found.files['e/env.yaml'])[
-            'resource_registry'
-        ]
-        assert registry['OS::Own::A'] == 'n/one.yaml'
-        assert registry['OS::Own::*'] == 'e/two.yaml'
-        assert registry['resources']['server']['hooks'] == 'pre-create'
+def test_what_is_set_goes_over_files_and_those_over_passwords():
+    data = {'parameter_defaults': {'b': 2}}
+    found = resolve(
+        {
+            'root.yaml': ROOT,
+            'env.yaml': 'parameter_defaults: {a: 1}',
+            'n/own.yaml': ROOT,
+        },
+        environments=(
+            environments.Entry(path='env.yaml'),
+            environments.Entry(data=data),
+        ),
+        passwords={'p': 'hunter2', 'q': None},
+        derived_parameters={'d': 1, 'e': 1},
+        parameter_defaults={'e': 2},
+        resource_registry={'OS::A::B': './n/own.yaml'},
+    )
+    assert [
+        yaml.safe_load(found.files[key]) for key in found.environments
+    ] == [
+        {'parameter_defaults': {'p': 'hunter2'}},
+        {'parameter_defaults': {'a': 1}},
+        data,
+        {
+            'parameter_defaults': {'d': 1, 'e': 2},
+            'resource_registry': {'OS::A::B': 'n/own.yaml'},
+        },
+    ]
+    assert 'n/own.yaml' in found.files
 
-    def test_a_template_that_is_a_file_of_another_is_walked_too(self):
-        self.files |= {
-            'root.yaml': f'{ROOT}x: {{get_file: n/stack}}',
-            'n/stack': f'{ROOT}x: {{get_file: script}}',
-            'n/script': 'x: {get_file: nope}',
-        }
-        found = self.resolve()
-        assert set(found.files) == {'n/stack', 'n/script'}
-        assert found.files['n/script'] == 'x: {get_file: nope}'
 
-    def test_each_file_is_fetched_once(self):
-        self.files |= {
-            'root.yaml': f'{ROOT}a: [{{type: a.yaml}}, {{type: ./a.yaml}}]',
-            'a.yaml': f'{ROOT}x: {{type: root.yaml}}\ny: {{get_file: a.yaml}}',
-            'env.yaml': 'resource_registry: {OS::A::B: a.yaml}',
-        }
-        found = self.resolve('env.yaml')
-        assert sorted(self.asked) == sorted(self.files)
-        assert 'other.yaml' not in found.files
-        # It is not only the root, but also what another one refers to.
-        assert found.files['root.yaml'] == found.template
-
-    def test_a_reference_out_of_the_plan_is_refused(self):
-        for path in (
-            '../x.yaml',
-            '/etc/x.yaml',
-            'a/../../x.yaml',
-            'file:///etc/x.yaml',
-        ):
-            for root, environment, by in (
-                (f'x: {{type: {path}}}', '', 'root.yaml'),
-                (f'x: {{get_file: "{path}"}}', '', 'root.yaml'),
-                ('', f'resource_registry: {{A::B: {path}}}', 'env.yaml'),
-            ):
-                self.files['root.yaml'] = f'{ROOT}{root}'
-                self.files['env.yaml'] = environment or '{}'
-                error = self.assertRaises(
-                    errors.Invalid, self.resolve, 'env.yaml'
-                )
-                assert (
-                    f'{by} refers to {path!r}, which is no path within the '
-                    'plan. Put the file into the plan, and give its path '
-                    f'relative to {by}'
-                ) in str(error)
-
-    def test_missing_files(self):
-        self.files |= {
-            'root.yaml': f'{ROOT}x: {{get_file: n/nope}}',
-            'env.yaml': 'resource_registry: {OS::A::B: lost.yaml}',
-        }
-        assert {*self.resolve('env.yaml').warnings} == {
-            'env.yaml refers to lost.yaml, which the plan does not have',
-            'root.yaml refers to n/nope, which the plan does not have',
-        }
-        # The root template and environments are necessary.
-        for path in ('env.yaml', 'root.yaml'):
-            del self.files[path]
-            error = self.assertRaises(errors.Invalid, self.resolve, 'env.yaml')
-            assert path in str(error)
-
-    def test_binary_files(self):
-        def resolve(**files):
-            files = {f'{name}.yaml': data for name, data in files.items()}
-            return references.resolve(
-                self.plan, lambda paths: {path: files[path] for path in paths}
-            )
-
-        root = f'{ROOT}x: {{get_file: image.yaml}}'.encode()
-        found = resolve(root=root, image=b'\xff\xd8')
-        assert found.files['image.yaml'] == '/9g=\n'
-        root = f'{ROOT}x: {{type: n.yaml}}'.encode()
-        error = self.assertRaises(
-            errors.Invalid, resolve, root=root, n=b'\xff\xd8'
-        )
-        assert 'n.yaml is not in UTF-8' in str(error)
-
-    def test_what_is_set_goes_over_files_and_those_over_passwords(self):
-        self.files['env.yaml'] = 'parameter_defaults: {a: 1}'
-        self.files['n/own.yaml'] = ROOT
-        self.plan = dataclasses.replace(
-            self.plan,
-            environments=(
-                environments.Entry(path='env.yaml'),
-                environments.Entry(data={'parameter_defaults': {'b': 2}}),
-            ),
-            passwords={'p': 'hunter2', 'q': None},
-            derived_parameters={'d': 1, 'e': 1},
-            parameter_defaults={'e': 2},
-            resource_registry={'OS::A::B': './n/own.yaml'},
-        )
-        found = references.resolve(self.plan, self.fetch)
-        content = [
-            yaml.safe_load(found.files[key]) for key in found.environments
-        ]
-        assert content == [
-            {'parameter_defaults': {'p': 'hunter2'}},
-            {'parameter_defaults': {'a': 1}},
-            {'parameter_defaults': {'b': 2}},
-            {
-                'parameter_defaults': {'d': 1, 'e': 2},
-                'resource_registry': {'OS::A::B': 'n/own.yaml'},
-            },
-        ]
-        assert 'n/own.yaml' in found.files
-
-    def test_what_is_too_large_for_heat_loses_comments_and_layout(self):
-        text = (
-            f'{ROOT}'
-            'resources:\n'
-            '  a: &a\n'
-            '    type: n/one.yaml\n'
-            "    properties: {day: 2020-01-01, on: yes, n: 0644, s: '1'}\n"
-            '  b: {<<: *a}\n'
-            '  c: {properties: {config: {get_file: run.sh}}}\n'
-            + ('# ' + 'x' * 98 + '\n')
-            * 6000
-        )
-        script = '# x\n' * 200_000
-        self.files |= {
-            'root.yaml': text,
-            'n/one.yaml': text.replace('n/one', 'two').replace(
-                'run', '../run'
-            ),
-            'n/two.yaml': ROOT,
-            'run.sh': script,
-            'env.yaml': 'parameter_defaults: {a: 2020-01-01}  # x\n',
-        }
-        found = self.resolve('env.yaml')
-        assert found.files['run.sh'] == script
-        expected = texts.load(text, '')
-        assert texts.load(found.template, '') == expected
-        expected = texts.load(text.replace('n/one', 'n/two'), '')
-        one = found.files['n/one.yaml']
-        assert texts.load(one, '') == expected
-        assert len(one) < 1000
-        assert '#' not in found.files['env.yaml']
+def test_what_is_too_large_for_heat_loses_comments_and_layout():
+    text = (
+        f'{ROOT}'
+        'resources:\n'
+        '  a: &a\n'
+        '    type: n/one.yaml\n'
+        "    properties: {day: 2020-01-01, on: yes, n: 0644, s: '1'}\n"
+        '  b: {<<: *a}\n'
+        '  c: {properties: {config: {get_file: run.sh}}}\n'
+    ) + f'# {"x" * 98}\n' * 6000
+    files = {
+        'root.yaml': text,
+        'n/one.yaml': text.replace('n/one', 'two').replace('run', '../run'),
+        'n/two.yaml': ROOT,
+        'run.sh': '# x\n' * 200_000,
+        'env.yaml': 'parameter_defaults: {a: 2020-01-01}  # x\n',
+    }
+    found = resolve(files, 'env.yaml')
+    assert found.files['run.sh'] == files['run.sh']
+    assert texts.load(found.template, '') == texts.load(text, '')
+    expected = texts.load(text.replace('n/one', 'n/two'), '')
+    one = found.files['n/one.yaml']
+    assert texts.load(one, '') == expected
+    assert len(one) < 1000
+    assert '#' not in found.files['env.yaml']

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passwords are made once, for those that need one."""
+"""The roles of a plan's servers, and the passwords that it needs."""
 
+import json
 import re
+from typing import ClassVar
 
 import testtools
 
@@ -11,52 +13,41 @@ from heat_plugins.plans.content import roles
 from heat_plugins.plans.parameters import secrecy
 
 
-def wanted(**parameter):
-    parameter = {'type': 'string', 'hidden': True, **parameter}
-    lines = ''.join(
-        f'    {key}: {value}\n' for key, value in parameter.items()
-    )
-    root = f'parameters:\n  Key:\n{lines}'
-    made = secrecy.with_passwords(plan(), {'root.yaml': root.encode()})
-    return tuple(made.passwords)
+def passwords(parameters, **sections):
+    """Return the passwords for a root template with parameters."""
+    plan = environments.PlanEnvironment(template='root.yaml', **sections)
+    root = json.dumps({'parameters': parameters}).encode()
+    return secrecy.with_passwords(plan, {'root.yaml': root}).passwords
 
 
-def plan(**sections):
-    return environments.PlanEnvironment(template='root.yaml', **sections)
+class PasswordsTest(testtools.TestCase):
+    SECRET: ClassVar = {'type': 'string', 'hidden': True}
 
-
-class WantedTest(testtools.TestCase):
     def test_a_hidden_text_without_a_default_needs_one(self):
-        assert wanted() == ('Key',)
-        assert wanted(hidden='false') == ()
-        assert wanted(type='json') == ()
-        assert wanted(default="''") == ()
+        for more, needs in (
+            ({}, True),
+            ({'hidden': 'true'}, True),
+            ({'hidden': 'false'}, False),
+            ({'type': 'json'}, False),
+            ({'default': ''}, False),
+            # Those are left to the user.
+            ({'constraints': [{'length': {'max': 16}}]}, False),
+            ({'constraints': [1]}, False),
+        ):
+            assert bool(passwords({'Key': {**self.SECRET, **more}})) == needs
 
-    def test_one_with_constraints_is_left_to_the_user(self):
-        for constraints in ('[{length: {max: 16}}]', '[1]', '{a: b}'):
-            assert wanted(constraints=constraints) == ()
-
-
-class FillTest(testtools.TestCase):
-    def made(self, *names, **sections):
-        """Return the passwords for a root template that hides parameters."""
-        lines = ''.join(
-            f'  {name}: {{type: string, hidden: true}}\n' for name in names
-        )
-        files = {'root.yaml': f'parameters:\n{lines}'.encode()}
-        return secrecy.with_passwords(plan(**sections), files).passwords
-
-    def test_a_password_is_long_and_plain_and_no_two_are_the_same(self):
-        found = self.made('B', passwords={'A': None})
+    def test_it_is_long_and_plain_and_made_once(self):
+        found = passwords({'B': self.SECRET}, passwords={'A': None})
         assert set(found) == {'A', 'B'}
         for value in found.values():
             assert re.fullmatch('[A-Za-z0-9]{32}', value)
         assert found['B'] != found['A']
-
-    def test_a_value_stays_and_a_set_parameter_needs_none(self):
+        # A value stays, and a set parameter needs none.
         given = {'A': 'mine', 'B': ''}
-        found = self.made(
-            'A', 'B', 'C', passwords=given, parameter_defaults={'C': 'mine'}
+        found = passwords(
+            dict.fromkeys('ABC', self.SECRET),
+            passwords=given,
+            parameter_defaults={'C': 'mine'},
         )
         assert found == {**given, 'C': None}
 
@@ -82,12 +73,7 @@ class RolesTest(testtools.TestCase):
         assert role.data['ImageDefault'] == 'img'
 
     def test_what_is_no_list_of_roles_is_refused(self):
-        for text in (
-            '{a: b}',
-            '[1]',
-            '[{}]',
-            'a: [',
-        ):
+        for text in ('{a: b}', '[1]', '[{}]', 'a: ['):
             self.assertRaises(errors.Invalid, roles.from_roles_data, text)
 
     def test_groups_of_a_template_are_roles(self):
@@ -109,9 +95,6 @@ class RolesTest(testtools.TestCase):
             '  D: {type: OS::Heat::Value}\n',
             'root.yaml',
         )
-        assert [(role.name, role.count) for role in found] == [
-            ('A', 2),
-            ('B', None),
-            ('C', 5),
-        ]
+        counts = {role.name: role.count for role in found}
+        assert counts == {'A': 2, 'B': None, 'C': 5}
         assert found[0].description == 'Some'

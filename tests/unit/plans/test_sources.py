@@ -11,6 +11,7 @@ import subprocess
 import tarfile
 
 import fixtures
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -34,28 +35,25 @@ class DirectoryTest(testtools.TestCase):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
 
-    def refused(self, *words, limits=sources.SourceLimits()):  # noqa: B008
-        error = self.assertRaises(
-            errors.Invalid, sources.from_directory, self.plan, limits
-        )
-        for word in words:
-            assert word in str(error)
-
-    def test_what_version_control_keeps_is_left_out(self):
-        for name in ('.git', '.svn'):
-            (self.plan / name).mkdir()
-            (self.plan / name / 'config').write_text('secret')
-        (self.plan / 'nodes' / '.git').write_text('gitdir: elsewhere')
-        assert sources.from_directory(self.plan) == FILES
+    def refused(self, said, **more):
+        with pytest.raises(errors.Invalid) as caught:
+            sources.from_directory(self.plan, **more)
+        assert said in str(caught.value)
 
     def test_a_link_within_is_followed_and_no_other(self):
+        # What version control keeps is left out.
+        for path in ('.git/config', '.svn/config', 'nodes/.git'):
+            (self.plan / path).parent.mkdir(exist_ok=True)
+            (self.plan / path).write_text('secret')
+        assert sources.from_directory(self.plan) == FILES
         link = self.plan / 'link'
         link.symlink_to('nodes/node.yaml')
         assert sources.from_directory(self.plan)['link'] == b'[1]'
         (self.root / 'secret').write_text('secret')
         for target, said in (
             ('../secret', 'a file outside'),
-            ('/etc', 'a link to a directory'),
+            ('/etc', 'a file outside'),
+            ('nodes', 'not an ordinary file'),
             ('nope', 'nope'),
         ):
             link.unlink()
@@ -63,24 +61,21 @@ class DirectoryTest(testtools.TestCase):
             self.refused(said)
 
     def test_other_entries_are_refused(self):
-        pipe, own = self.plan / 'pipe', self.plan / '.heat-plugins'
-        for make, remove, said in (
-            (lambda: os.mkfifo(pipe), pipe.unlink, 'pipe is not an ordinary'),
-            (
-                lambda: (self.plan / 'a\nb').write_bytes(b''),
-                lambda: (self.plan / 'a\nb').unlink(),
-                'not a path within the plan',
-            ),
-            (
-                lambda: (own.mkdir(), (own / 'x').write_bytes(b'')),
-                lambda: setattr(self, 'plan', self.plan / 'nope'),
-                '.heat-plugins',
-            ),
-            (lambda: None, lambda: None, 'not a directory'),
+        pipe = self.plan / 'pipe'
+        os.mkfifo(pipe)
+        self.refused('pipe is not an ordinary')
+        pipe.unlink()
+        for path, said in (
+            ('a\nb', 'not a path within the plan'),
+            ('.heat-plugins/x', '.heat-plugins'),
         ):
-            make()
+            file = self.plan / path
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(b'')
             self.refused(said)
-            remove()
+            file.unlink()
+        self.plan /= 'nope'
+        self.refused('not a directory')
 
     def test_there_is_an_end_to_its_size(self):
         assert sources.from_directory(self.plan, SMALL) == FILES
@@ -88,7 +83,7 @@ class DirectoryTest(testtools.TestCase):
         self.refused('more than 3 files', limits=SMALL)
         (self.plan / 'more').unlink()
         (self.plan / 'empty').write_bytes(b'12345')
-        self.refused('empty', '4 bytes', limits=SMALL)
+        self.refused('empty is larger than 4 bytes', limits=SMALL)
         (self.plan / 'empty').write_bytes(b'1234')
         self.refused('8 bytes', limits=SMALL)
 
@@ -153,7 +148,8 @@ class TarballTest(testtools.TestCase):
         for member, target in zip(circle, 'ba', strict=True):
             member.type, member.linkname = tarfile.SYMTYPE, target
         self.refused(tarball(*circle, **FILES), 'not a file')
-        for kind in (tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE):
+        sparse = tarfile.GNUTYPE_SPARSE
+        for kind in (tarfile.FIFOTYPE, tarfile.CHRTYPE, sparse):
             self.refused(tarball(special('x', kind), **FILES), 'x', 'ordinary')
 
     def test_there_is_an_end_to_its_size(self):
@@ -165,35 +161,6 @@ class TarballTest(testtools.TestCase):
         ):
             self.refused(tarball(**{**FILES, **more}), word, limits=SMALL)
 
-    def test_tarballs_of_each_format_are_read(self):
-        name = f'{"folder/" * 40}{"é" * 120}'
-        for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
-            file = io.BytesIO()
-            with tarfile.open(
-                fileobj=file,
-                mode='w',
-                format=form,
-                pax_headers={'comment': 'a commit'},
-            ) as tar:
-                add(tar, name, b'1' * 513)
-                tar.addfile(special(f'{name}2', tarfile.SYMTYPE, 'é' * 120))
-                tar.addfile(special('folder', tarfile.DIRTYPE))
-                tar.addfile(special(f'{name}3', tarfile.LNKTYPE, name))
-            file.seek(0)
-            found = tarballs.read(file, folders=('folder',))
-            assert sorted(found) == [name, f'{name}2', f'{name}3']
-            assert set(found.values()) == {b'1' * 513}
-
-    def test_a_sparse_file_is_refused(self):
-        self.refused(tarball(special('x', tarfile.GNUTYPE_SPARSE)), 'ordinary')
-        records = (
-            b'22 GNU.sparse.major=1\n'
-            b'22 GNU.sparse.minor=0\n'
-            b'25 GNU.sparse.realsize=5\n'
-        )
-        sparse = self.with_header(records, tarball(x=b'0\n')).getvalue()
-        self.refused(io.BytesIO(sparse), 'ordinary')
-
     def with_header(self, records, *files, kind=tarfile.XHDTYPE):
         """Return a tarball of an extended header, and of other tarballs."""
         header = special('x', kind)
@@ -202,52 +169,34 @@ class TarballTest(testtools.TestCase):
         rest = b''.join(file.getvalue() for file in files)
         return io.BytesIO(header.tobuf() + records + rest)
 
-    def test_headers_for_all_entries_have_a_limit(self):
-        headers = [
-            self.with_header(b'8 a%02d=x\n' % n, kind=tarfile.XGLTYPE)
-            for n in range(99)
-        ]
-        files = tarball(a=b'1')
-        whole = b''.join(file.getvalue() for file in [*headers[:3], files])
-        assert tarballs.read(io.BytesIO(whole)) == {'a': b'1'}
-        files = b''.join(
-            tarball(a=b'1').getvalue()[: tarfile.BLOCKSIZE * 2]
-            + header.getvalue()
-            for header in headers
-        )
-        self.refused(io.BytesIO(files), 'global headers')
-
-    def test_what_is_broken_in_the_middle_is_not_cut_off_there(self):
-        whole = bytearray(tarball(**FILES).getvalue())
-        whole[tarfile.BLOCKSIZE * 2 + 150] ^= 1
-        self.refused(io.BytesIO(bytes(whole)), 'Cannot read the tarball')
-
-    def test_extended_headers_have_a_limit(self):
+    def test_headers_have_a_limit(self):
         # Older Pythons search one of digits at each of them.
         self.refused(self.with_header(b'1' * 10**7), '--format=gnu')
         header = special('x', tarfile.XHDTYPE).tobuf()
         file = io.BytesIO(header * 40000)
         self.refused(file, '--format=gnu', limits=SMALL)
-
-    def test_what_inflates_without_end_is_cut_off(self):
-        packed = gzip.compress(bytes(64 * 1024 * 1024), 1)
-        header = tarfile.TarInfo('x')
-        header.type = tarfile.XHDTYPE
+        file = tarball(a=b'1')
+        for n in range(99):
+            record = b'8 a%02d=x\n' % n
+            file = self.with_header(record, file, kind=tarfile.XGLTYPE)
+            if n == 3:
+                assert tarballs.read(file) == {'a': b'1'}
+        self.refused(file, 'headers')
+        # What inflates without end is cut off.
+        header = special('x', tarfile.XHDTYPE)
         header.size = 1 << 30
+        packed = gzip.compress(bytes(64 * 1024 * 1024), 1)
         bomb = gzip.compress(header.tobuf()) + packed
         self.refused(io.BytesIO(bomb), 'too large', limits=SMALL)
 
     def test_what_is_no_tarball_is_refused(self):
         whole = gzip.compress(tarball(**FILES).getvalue())
-        negative = special('x', tarfile.REGTYPE)
-        negative.size = -1
         for data in (
             b'',
             b'hello',
             whole[:-20],
             b'\x1f\x8bxx',
             b'BZhxx',
-            negative.tobuf(tarfile.GNU_FORMAT),
             self.with_header(b'0 path=y\n').getvalue(),
         ):
             self.refused(io.BytesIO(data), 'Cannot read the tarball')
@@ -285,14 +234,12 @@ class GitTest(testtools.TestCase):
 
     def test_what_is_not_there_is_refused(self):
         for where, revision in (
-            (str(self.root), 'nope'),
-            (str(self.root), '--output=/tmp/x'),
-            (str(self.root / 'nope'), 'HEAD'),
+            (self.root, 'nope'),
+            (self.root, '--output=/tmp/x'),
+            (self.root / 'nope', 'HEAD'),
         ):
-            error = self.assertRaises(
-                errors.Invalid, tarballs.from_git, where, revision
-            )
-            assert revision in str(error)
+            with pytest.raises(errors.Invalid, match=revision):
+                tarballs.from_git(str(where), revision)
 
     def test_git_runs_no_programs_that_a_repository_names(self):
         marker = self.root / 'marker'
@@ -332,27 +279,14 @@ class GitTest(testtools.TestCase):
         assert not marker.exists()
 
 
-class ContainerTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        store = fake_swift.Cluster().store()
-        store.put_container('box', {})
-        for path, content in FILES.items():
-            store.put_object('box', path, content)
-        store.put_object('box', '.heat-plugins/x', b'1')
-        store.put_object('box', 'folder/', b'')
-        self.box = storage.Container(store, 'box', pools.Pool(wait=0))
-
-    def test_its_files_are_read_and_no_records_or_folders(self):
-        assert sources.from_container(self.box) == FILES
-
-    def test_nothing_is_fetched_of_what_is_too_large(self):
-        assert sources.from_container(self.box, SMALL) == FILES
-        for limits in (
-            sources.SourceLimits(files=2),
-            sources.SourceLimits(file_bytes=2),
-            sources.SourceLimits(bytes=4),
-        ):
-            self.assertRaises(
-                errors.Invalid, sources.from_container, self.box, limits
-            )
+def test_files_of_a_container_are_read_and_no_records_or_folders():
+    store = fake_swift.Cluster().store()
+    store.put_container('box', {})
+    more = {'.heat-plugins/x': b'1', 'folder/': b''}
+    for path, content in {**FILES, **more}.items():
+        store.put_object('box', path, content)
+    box = storage.Container(store, 'box', pools.Pool(wait=0))
+    assert sources.from_container(box, SMALL) == FILES
+    for limits in ({'files': 2}, {'file_bytes': 2}, {'bytes': 4}):
+        with pytest.raises(errors.Invalid):
+            sources.from_container(box, sources.SourceLimits(**limits))

@@ -29,13 +29,8 @@ TIER = {
 
 
 def declared(type_, **more):
-    return {
-        'Type': type_,
-        'NoEcho': 'false',
-        'Description': '',
-        'Label': '',
-        **more,
-    }
+    texts = {'NoEcho': 'false', 'Description': '', 'Label': ''}
+    return {'Type': type_, **texts, **more}
 
 
 def answer():
@@ -60,9 +55,7 @@ def answer():
         },
         'Environment': {
             'parameter_defaults': {'Size': 4, 'Password': 'secret'},
-            'resource_registry': {
-                'Shop::Tier': 'tier.yaml',
-            },
+            'resource_registry': {'Shop::Tier': 'tier.yaml'},
         },
     }
 
@@ -89,11 +82,16 @@ class ReadTest(testtools.TestCase):
     def test_the_tree_is_that_of_the_templates(self):
         root = read()
         assert root.description == 'A shop'
-        assert [(one.path, one.type) for one in root.walk()] == [
-            ('', ''),
-            ('tier', 'Shop::Tier'),
-        ]
+        places = [(one.path, one.type) for one in root.walk()]
+        assert places == [('', ''), ('tier', 'Shop::Tier')]
         assert root.nested[0].description == ''
+        text = json.dumps(dataclasses.asdict(root))
+        kind = parameters.TemplateParameters
+        assert stored.read(kind, json.loads(text)) == root
+        # Each name once, with all its places.
+        found = parameters.effective(root)
+        assert list(found) == ['Name', 'Size', 'Password']
+        assert found['Size'][1] == ('', 'tier')
 
     def test_values_are_those_of_the_place(self):
         root, tier = self.named('Size'), self.named('Size', 'tier')
@@ -103,25 +101,17 @@ class ReadTest(testtools.TestCase):
 
     def test_origins(self):
         size = {'Size': 4}
+        generated = {'passwords': {'Password': 'secret'}}
+        # An environment overrides a generated password.
+        overridden = {'passwords': {'Password': 'other'}}
         for origin, name, path, more in (
             ('missing', 'Name', '', {}),
             ('environment', 'Size', '', {}),
             ('parent', 'Region', 'tier', {}),
             ('plan', 'Size', '', {'parameter_defaults': size}),
             ('derived', 'Size', '', {'derived_parameters': size}),
-            (
-                'generated',
-                'Password',
-                '',
-                {'passwords': {'Password': 'secret'}},
-            ),
-            # An environment overrides a generated password.
-            (
-                'environment',
-                'Password',
-                '',
-                {'passwords': {'Password': 'other'}},
-            ),
+            ('generated', 'Password', '', generated),
+            ('environment', 'Password', '', overridden),
         ):
             assert self.named(name, path, **more).origin == origin
 
@@ -166,31 +156,10 @@ class ReadTest(testtools.TestCase):
             tier['Parameters']['Token'] = declared(
                 'String', NoEcho='true', Value='made-up-of-it'
             )
-            tier['NestedParameters'] = {
-                'deep': {
-                    'Type': 'x',
-                    'Parameters': {
-                        'Plain': declared('String', Value='made-up-of-it')
-                    },
-                }
-            }
+            plain = {'Plain': declared('String', Value='made-up-of-it')}
+            deep = {'Type': 'x', 'Parameters': plain}
+            tier['NestedParameters'] = {'deep': deep}
             return found
 
-        assert 'made-up-of-it' not in json.dumps(
-            dataclasses.asdict(read(given))
-        )
-
-    def test_a_tree_survives_json(self):
-        root = read()
-        text = json.dumps(dataclasses.asdict(root))
-        assert (
-            stored.read(parameters.TemplateParameters, json.loads(text))
-            == root
-        )
-
-
-class EffectiveTest(testtools.TestCase):
-    def test_each_name_once_with_all_its_places(self):
-        found = parameters.effective(read())
-        assert list(found) == ['Name', 'Size', 'Password']
-        assert found['Size'][1] == ('', 'tier')
+        shown = dataclasses.asdict(read(given))
+        assert 'made-up-of-it' not in json.dumps(shown)

@@ -31,6 +31,7 @@ from tests.unit import fake_swift
 from tests.unit import heat_fixture
 
 PROJECT = heat_fixture.PROJECT
+CFN = 'http://cfn.invalid/v1'
 
 OURS = {
     f'OS::Heat::{cls.__name__}': cls
@@ -400,7 +401,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         Heat has not looked whether that is complete; return stack and task.
         """
         self.answer = None
-        stack = self.heat.stack(template())
+        stack = self.heat.stack(template(), 'begun')
         task = self.heat.begin(stack, 'CREATE')
         while not self.deployment_rows():
             self.step(task)
@@ -411,17 +412,29 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.finish(task)
         assert stack.status == 'FAILED'
         assert stack[name].status == 'FAILED'
-        return stack[name].status_reason
-
-    def fails(self, whole, answer, name='deployment'):
-        """Create a stack that fails; return it and the reason."""
-        self.answer = answer
-        stack = self.heat.stack(whole)
-        task = self.heat.begin(stack, 'CREATE')
-        reason = self.failed(task, stack, name)
         # What the engine does last.
         stack.persist_state_and_release_lock(uuid.uuid4().hex)
-        return stack, reason
+        return stack[name].status_reason
+
+    def fails(self, whole, answer, name='stack'):
+        """Create a stack that fails; return it and the reason."""
+        self.answer = answer
+        stack = self.heat.stack(whole, name)
+        task = self.heat.begin(stack, 'CREATE')
+        return stack, self.failed(task, stack)
+
+    def dies(self, stack, action='CREATE'):
+        """Be the rescue that notices a dead engine, or Heat without it."""
+        again = self.heat.load(stack)
+        if 'deployment' in again:
+            again['deployment'].state_set(action, 'FAILED', 'It has died')
+        again.state_set(action, 'FAILED', 'It has died')
+        again.persist_state_and_release_lock(uuid.uuid4().hex)
+
+    def actions(self, since=0):
+        """Return the actions that servers have been handed."""
+        given = map(inputs, self.handed[since:])
+        return [each['deploy_action'] for each in given]
 
     @contextlib.contextmanager
     def counting_queries(self):

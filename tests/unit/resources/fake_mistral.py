@@ -7,11 +7,11 @@ Mistral 23 uses, and runs nothing unless told to.
 """
 
 import datetime
+import functools
 import itertools
 import json
 import uuid
 
-from heat.objects import event
 from keystoneauth1 import exceptions
 from mistralclient.api import base
 from oslo_config import cfg
@@ -23,8 +23,6 @@ from heat_plugins.clients import heat_mistral
 from heat_plugins.mistral import triggers
 from tests.unit import heat_fixture
 
-NOON = datetime.datetime(2030, 1, 1, 12, 0, 30)
-
 
 def refused(status, message):
     """Return the error that mistralclient raises for an answer."""
@@ -33,6 +31,25 @@ def refused(status, message):
 
 UNAVAILABLE = refused(503, b'<html>Service Unavailable</html>')
 DOWN = exceptions.ConnectFailure('Unable to establish connection')
+
+
+def request(work):
+    """Return a method that notes its call, and fails if a test wants that."""
+
+    @functools.wraps(work)
+    def method(self, *args, **kwargs):
+        mistral, call = self.mistral, f'{self.NAME}.{work.__name__}'
+        mistral.calls.append(call)
+        fault = next((each for each in mistral.faults if each[0] == call), ())
+        if not fault:
+            return work(self, *args, **kwargs)
+        mistral.faults.remove(fault)
+        _, error, effect = fault
+        if effect:
+            work(self, *args, **kwargs)
+        raise error
+
+    return method
 
 
 class Mistral:
@@ -45,10 +62,9 @@ class Mistral:
     """
 
     def __init__(self):
-        self.now = NOON
+        self.now = datetime.datetime(2030, 1, 1, 12, 0, 30)
         self.calls = []
         self.faults = []
-        self.trusts = 0
         self.workflows = Workflows(self)
         self.workbooks = Workbooks(self)
         self.cron_triggers = CronTriggers(self)
@@ -62,50 +78,34 @@ class Mistral:
         """Let the next such calls fail, one for each error."""
         self.faults += [(call, error, effect) for error in errors]
 
-    def answer(self, call, work):
-        """Do a call's work, or fail."""
-        self.calls.append(call)
-        for fault in self.faults:
-            name, error, effect = fault
-            if name == call:
-                self.faults.remove(fault)
-                if effect:
-                    work()
-                raise error
-        return work()
-
     def changes(self):
         """Return the calls that were to change something."""
-        reading = ('get', 'list', 'validate')
         return [
-            call for call in self.calls if call.split('.')[1] not in reading
+            call
+            for call in self.calls
+            if not call.endswith(('.get', '.list', '.validate'))
         ]
 
 
 class Manager:
-    """What the managers have in common."""
+    """What the managers have in common; a subclass has ``NAME``."""
 
     def __init__(self, mistral):
         self.mistral = mistral
         self.rows = {}
-
-    def _do(self, method, work, *given):
-        return self.mistral.answer(
-            f'{self.NAME}.{method}', lambda: work(*given)
-        )
 
     def only(self):
         """Return the one row that there is."""
         (row,) = self.rows.values()
         return row
 
-    def keep(self, row):
+    def keep(self, **row):
         """Store a row; refuse a name that is taken."""
         if self.find(row['name']):
             raise refused(409, f'Duplicate entry: {row["name"]}')
-        row.setdefault('id', str(uuid.uuid4()))
+        row = {'id': str(uuid.uuid4()), **row}
         self.rows[row['id']] = row
-        return row
+        return shown(row)
 
     def find(self, identifier):
         """Return a row by its id or its name, or None."""
@@ -121,30 +121,26 @@ class Manager:
             raise refused(404, f'{self.NAME}: {identifier} not found')
         return row
 
+    @request
     def get(self, identifier, namespace=''):
-        return shown(self._do('get', self.require, identifier))
+        return shown(self.require(identifier))
 
+    @request
     def list(self, fields=(), sort_keys='', sort_dirs='', limit=None, **query):
-        def work():
-            found = [
-                row
-                for row in self.rows.values()
-                if all(fits(row[key], query[key]) for key in query)
-            ]
-            if sort_keys:
-                key = sort_keys.partition(',')[0]
-                newest = sort_dirs.startswith('desc')
-                found.sort(key=lambda row: row[key], reverse=newest)
-            return [shown(row) for row in found[:limit]]
+        found = [
+            row
+            for row in self.rows.values()
+            if all(fits(row[key], query[key]) for key in query)
+        ]
+        if sort_keys:
+            key = sort_keys.partition(',')[0]
+            newest = sort_dirs.startswith('desc')
+            found.sort(key=lambda row: row[key], reverse=newest)
+        return [shown(row) for row in found[:limit]]
 
-        return self._do('list', work)
-
+    @request
     def delete(self, identifier, namespace=''):
-        return self._do('delete', self.remove, identifier)
-
-    def remove(self, identifier):
-        """Take a row away."""
-        return self.rows.pop(self.require(identifier)['id'])
+        self.rows.pop(self.require(identifier)['id'])
 
 
 def shown(row):
@@ -177,17 +173,17 @@ class Workflows(Manager):
 
     def add(self, name, *inputs, **more):
         """Make a workflow with inputs, as a definition lists them."""
-        identifier = str(uuid.uuid4())
-        self.rows[identifier] = {
-            'id': identifier,
+        row = {
+            'id': str(uuid.uuid4()),
             'name': name,
-            'interface': {'input': list(inputs)},
+            'inputs': list(inputs),
             'namespace': '',
             'project_id': heat_fixture.PROJECT,
             'definition': '',
             **more,
         }
-        return identifier
+        self.rows[row['id']] = row
+        return row['id']
 
     def names(self):
         return {row['name'] for row in self.rows.values()}
@@ -195,47 +191,37 @@ class Workflows(Manager):
     def texts(self):
         """Return the content of each workflow, by name."""
         return {
-            row['name']: yaml.safe_load(row['definition'])[row['name']]
-            for row in self.rows.values()
-            if row['definition']
+            name: dict(read(self.find(name)['definition']))[name]
+            for name in self.names()
         }
 
+    @request
     def validate(self, definition):
         yaml.safe_load(definition)
-        answer = {'valid': self.refusal is None, 'error': self.refusal}
-        return self._do('validate', lambda: answer)
+        return {'valid': self.refusal is None, 'error': self.refusal}
 
+    @request
     def create(self, definition, namespace=''):
-        def work():
-            for name, spec in read(definition):
-                if self.find(name):
-                    raise refused(409, f'Duplicate entry: {name}')
-                self.add(
-                    name,
-                    *spec.get('input', ()),
-                    definition=definition,
-                    namespace=namespace,
-                )
+        for name, spec in read(definition):
+            if self.find(name):
+                raise refused(409, f'Duplicate entry: {name}')
+            more = {'definition': definition, 'namespace': namespace}
+            self.add(name, *spec.get('input', ()), **more)
 
-        return self._do('create', work)
-
+    @request
     def update(self, definition, namespace=''):
-        def work():
-            for name, spec in read(definition):
-                self.require(name).update(
-                    definition=definition,
-                    interface={'input': spec.get('input', [])},
-                )
+        for name, spec in read(definition):
+            inputs = spec.get('input', [])
+            self.require(name).update(definition=definition, inputs=inputs)
 
-        return self._do('update', work)
-
-    def remove(self, identifier):
+    @request
+    def delete(self, identifier, namespace=''):
         row = self.require(identifier)
         for trigger in self.mistral.cron_triggers.rows.values():
             if trigger['workflow_id'] == row['id']:
                 said = "Can't delete workflow that has cron triggers"
                 raise refused(400, f'{said} associated. [{trigger["id"]}]')
-        return super().remove(identifier)
+        self.rows.pop(row['id'])
 
     def take(self, identifier, given):
         """Return a workflow that is to run with an input."""
@@ -244,77 +230,59 @@ class Workflows(Manager):
             raise refused(
                 404, f'Workflow not found [workflow_identifier={identifier}]'
             )
-        declared = row['interface']['input']
-        required = {entry for entry in declared if isinstance(entry, str)}
-        maps = [entry for entry in declared if isinstance(entry, dict)]
-        optional = {*itertools.chain(*maps)}
+        required = {each for each in row['inputs'] if isinstance(each, str)}
+        maps = [each for each in row['inputs'] if isinstance(each, dict)]
         missing = sorted(required - given.keys())
+        optional = {*itertools.chain(*maps)}
         unexpected = sorted(given.keys() - required - optional)
         if missing or unexpected:
-            raise refused(
-                400,
-                f'Invalid input [workflow={row["name"]}, '
-                f'{missing=}, {unexpected=}]',
-            )
+            raise refused(400, f'Invalid input [{missing=}, {unexpected=}]')
         return row
 
 
 class Workbooks(Manager):
-    """The workbooks."""
-
     NAME = 'workbooks'
 
 
 class Executions(Manager):
-    """The executions."""
-
     NAME = 'executions'
 
+    @request
     def begin(self, data):
-        return shown(self._do('create', self.add, data))
-
-    def add(self, data):
-        """Make an execution as Mistral does, once for each id."""
-        if data['id'] in self.rows:
-            return self.rows[data['id']]
-        workflow = self.mistral.workflows.take(
-            data.get('workflow_name') or data.get('workflow_id'),
-            json.loads(data.get('input') or '{}'),
-        )
-        row = {
-            'name': '',
-            'state': 'RUNNING',
-            'state_info': None,
-            'output': '{}',
-            'published_global': '{}',
-            'tasks': [],
-            'workflow_namespace': '',
-            'description': '',
-            'created_at': f'{len(self.rows):09}',
-            'updated_at': '',
-            **data,
-        }
-        row.setdefault('workflow_name', workflow['name'])
-        self.rows[row['id']] = row
-        return row
+        """Start an execution, once for each id."""
+        if data['id'] not in self.rows:
+            workflow = self.mistral.workflows.take(
+                data.get('workflow_name') or data.get('workflow_id'),
+                json.loads(data.get('input') or '{}'),
+            )
+            self.rows[data['id']] = {
+                'name': '',
+                'workflow_name': workflow['name'],
+                'state': 'RUNNING',
+                'state_info': None,
+                'output': '{}',
+                'published_global': '{}',
+                'tasks': [],
+                'workflow_namespace': '',
+                'description': '',
+                'created_at': f'{len(self.rows):09}',
+                'updated_at': '',
+                **data,
+            }
+        return shown(self.rows[data['id']])
 
     def list(self, nulls='', include_output=True, marker='', **query):
         assert nulls == 'task_execution_id'
         return super().list(**query)
 
+    @request
     def update(self, identifier, state):
-        self._do(
-            'update', lambda: self.require(identifier).update(state=state)
-        )
+        self.require(identifier).update(state=state)
 
     def delete(self, identifier, force=None):
-        def work():
-            row = self.require(identifier)
-            if row['state'] == 'RUNNING' and not force:
-                raise refused(403, 'Only completed executions can be deleted')
-            self.remove(identifier)
-
-        return self._do('delete', work)
+        if self.find(identifier) and not force:
+            raise refused(403, 'Only completed executions can be deleted')
+        super().delete(identifier)
 
     def latest(self):
         """Return the execution that was begun last."""
@@ -322,12 +290,11 @@ class Executions(Manager):
 
 
 class Tasks(Manager):
-    """The tasks of executions."""
-
     NAME = 'tasks'
 
+    @request
     def list(self, execution):
-        row = self._do('list', self.mistral.executions.require, execution)
+        row = self.mistral.executions.require(execution)
         return [shown(task) for task in row['tasks']]
 
 
@@ -336,52 +303,39 @@ class CronTriggers(Manager):
 
     NAME = 'cron_triggers'
 
-    def create(self, name, workflow_identifier, **more):
-        return shown(
-            self._do('create', self.add, name, workflow_identifier, more)
-        )
-
-    def add(self, name, workflow_identifier, more):
-        """Make a trigger as Mistral does."""
-        first, pattern = more.get('first_time'), more.get('pattern')
-        count = more.get('count')
-        given = more.get('workflow_input') or {}
+    @request
+    def create(
+        self,
+        name,
+        workflow_identifier,
+        workflow_input=None,
+        workflow_params=None,
+        pattern=None,
+        first_time=None,
+        count=None,
+    ):
+        given = workflow_input or {}
         workflow = self.mistral.workflows.take(workflow_identifier, given)
-        if first:
-            due = datetime.datetime.strptime(first, '%Y-%m-%d %H:%M')
+        if first_time:
+            due = datetime.datetime.strptime(first_time, '%Y-%m-%d %H:%M')
             if due < self.mistral.now + datetime.timedelta(seconds=60):
-                raise refused(
-                    400,
-                    'first_execution_time must be at least 1 minute in '
-                    'the future.',
-                )
+                said = 'must be at least 1 minute in the future.'
+                raise refused(400, f'first_execution_time {said}')
             if not pattern:
                 count = 1
         else:
             due = next(cron_patterns.times(pattern, self.mistral.now))
-        row = self.keep(
-            {
-                'name': name,
-                'workflow_name': workflow['name'],
-                'workflow_id': workflow['id'],
-                'workflow_input': json.dumps(given),
-                'workflow_params': json.dumps(
-                    more.get('workflow_params') or {}
-                ),
-                'pattern': pattern,
-                'first_execution_time': first and f'{first}:00',
-                'next_execution_time': str(due),
-                'remaining_executions': count,
-                'scope': 'private',
-            }
+        return self.keep(
+            name=name,
+            workflow_name=workflow['name'],
+            workflow_id=workflow['id'],
+            workflow_input=json.dumps(given),
+            workflow_params=json.dumps(workflow_params or {}),
+            pattern=pattern,
+            first_execution_time=first_time and f'{first_time}:00',
+            next_execution_time=str(due),
+            remaining_executions=count,
         )
-        self.mistral.trusts += 1
-        return row
-
-    def remove(self, identifier):
-        row = super().remove(identifier)
-        self.mistral.trusts -= 1
-        return row
 
     def fire(self, name, times=1):
         """Let a trigger run, and the time pass."""
@@ -392,7 +346,7 @@ class CronTriggers(Manager):
             if row['remaining_executions'] is not None:
                 row['remaining_executions'] -= 1
                 if row['remaining_executions'] == 0:
-                    self.remove(name)
+                    del self.rows[row['id']]
                     continue
             following = next(cron_patterns.times(row['pattern'], due))
             row['next_execution_time'] = str(following)
@@ -403,83 +357,59 @@ class EventTriggers(Manager):
 
     NAME = 'event_triggers'
 
-    PLACE = ('exchange', 'topic', 'event', 'workflow_id')
-
+    @request
     def create(self, **values):
-        return shown(self._do('create', lambda: self.add(**values)))
-
-    def list(self):
-        # Mistral 23 answers 500 to every filter.
-        return super().list()
-
-    def add(self, **values):
-        """Make a trigger as Mistral does."""
         self.mistral.workflows.take(
             values['workflow_id'], values['workflow_input']
         )
         row = {
             'id': str(uuid.uuid4()),
             'project_id': heat_fixture.PROJECT,
-            'scope': 'private',
             **values,
             'workflow_input': json.dumps(values['workflow_input']),
             'workflow_params': json.dumps(values['workflow_params']),
         }
         self._hold_unique(row)
-        self.mistral.trusts += 1
         self.rows[row['id']] = row
-        return row
+        return shown(row)
+
+    def list(self):
+        # Mistral 23 answers 500 to every filter.
+        return super().list()
 
     def _hold_unique(self, row):
+        place = ('exchange', 'topic', 'event', 'workflow_id', 'project_id')
         for other in self.rows.values():
             if other['id'] != row['id'] and all(
-                other[key] == row[key] for key in (*self.PLACE, 'project_id')
+                other[key] == row[key] for key in place
             ):
                 raise refused(409, 'Duplicate entry for EventTrigger')
 
+    @request
     def update(self, identifier, values):
-        def work():
-            row = self.require(identifier)
-            assert not values.keys() & {'exchange', 'topic', 'event'}
-            self._hold_unique({**row, **values})
-            row.update(values)
-
-        return self._do('update', work)
-
-    def remove(self, identifier):
-        self.mistral.trusts -= 1
-        return super().remove(identifier)
+        row = self.require(identifier)
+        assert not values.keys() & {'exchange', 'topic', 'event'}
+        self._hold_unique({**row, **values})
+        row.update(values)
 
 
 class Environments(Manager):
-    """The environments."""
-
     NAME = 'environments'
 
+    @request
     def create(self, **row):
-        return shown(self._do('create', self.add, row))
+        return self.keep(**row)
 
-    def add(self, row):
-        """Make an environment."""
-        return self.keep(row)
-
+    @request
     def update(self, **row):
-        self._do('update', lambda: self.require(row['name']).update(row))
+        self.require(row['name']).update(row)
 
 
 class Actions(Manager):
-    """The actions; ``std.echo`` is there."""
-
     NAME = 'actions'
 
-    def __init__(self, mistral):
-        super().__init__(mistral)
-        self.rows['std.echo'] = {'id': 'std.echo', 'name': 'std.echo'}
-
+    @request
     def validate(self, definition):
-        return self._do('validate', self._validated, definition)
-
-    def _validated(self, definition):
         ((_, spec),) = read(definition)
         if '<% $.' in str(spec) and ' %>' not in str(spec):
             return {'valid': False, 'error': 'Parse error'}
@@ -487,21 +417,16 @@ class Actions(Manager):
             return {'valid': False, 'error': "'base' is required"}
         return {'valid': True}
 
+    @request
     def create(self, definition, scope='private'):
-        return [shown(self._do('create', self.add, definition))]
-
-    def add(self, definition):
-        """Make an action."""
         ((name, spec),) = read(definition)
         inputs = ', '.join(map(str, spec.get('input', [])))
-        row = {'name': name, 'definition': definition, 'input': inputs}
-        return self.keep(row)
+        return [self.keep(name=name, definition=definition, input=inputs)]
 
+    @request
     def update(self, definition, scope='private'):
         ((name, _spec),) = read(definition)
-        self._do(
-            'update', lambda: self.require(name).update(definition=definition)
-        )
+        self.require(name).update(definition=definition)
 
 
 class MistralTestCase(heat_fixture.HeatTestCase):
@@ -536,12 +461,19 @@ class MistralTestCase(heat_fixture.HeatTestCase):
 
     def make(self, **properties):
         """Create a stack; forget the calls that this took."""
-        self.stack = self.heat.create(self.template(**properties))
+        self.stack = self.heat.stack(self.template(**properties))
+        self.stack.validate()
+        self.heat.run(self.stack, self.stack.CREATE)
         self.mistral.calls.clear()
         return self.it
 
     def update(self, **properties):
         self.heat.update(self.stack, self.template(**properties))
+
+    def delete(self):
+        """Delete the stack; return what is left in Mistral of its kind."""
+        self.heat.delete(self.heat.load(self.stack))
+        return list(getattr(self.mistral, self.it.entity).rows.values())
 
     def no_patience(self):
         """Let no action retry while Mistral fails."""
@@ -559,13 +491,7 @@ class MistralTestCase(heat_fixture.HeatTestCase):
 
     def refused(self, **properties):
         """Let a stack fail to be created; return the reason."""
-        self.stack = self.heat.stack(
-            self.template(**properties), name=self.getUniqueString()
-        )
-        self.stack.validate()
-        self.assertRaises(
-            AssertionError, self.heat.run, self.stack, self.stack.CREATE
-        )
+        self.assertRaises(AssertionError, self.make, **properties)
         return self.it.status_reason
 
     def refused_update(self, **properties):
@@ -577,8 +503,3 @@ class MistralTestCase(heat_fixture.HeatTestCase):
     def attribute(self, name):
         stack = self.heat.load(self.stack)
         return stack['it'].FnGetAtt(name)
-
-
-def events(stack):
-    """Return the events of a stack, oldest first."""
-    return event.Event.get_all_by_stack(stack.context, stack.id)

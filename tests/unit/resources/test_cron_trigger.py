@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OS::Mistral::CronTrigger."""
+"""OS::Mistral::CronTrigger.
+
+What holds of each object of Mistral's is in test_mistral_named.py.
+"""
 
 import itertools
 import json
@@ -12,6 +15,16 @@ from tests.unit.resources import fake_mistral
 
 REFUSED = fake_mistral.refused(400, 'Some reason')
 HOURLY, LATER = '0 * * * *', '5 * * * *'
+
+
+def test_it_has_heats_properties_and_attributes():
+    ours, own = cron_trigger.CronTrigger, heats_own.CronTrigger
+    assert own.attributes_schema.keys() <= ours.attributes_schema.keys()
+    assert own.properties_schema.keys() == ours.properties_schema.keys()
+
+
+class Crash(BaseException):
+    """The engine is gone: nothing after this runs."""
 
 
 class CronTriggerTest(fake_mistral.MistralTestCase):
@@ -29,60 +42,61 @@ class CronTriggerTest(fake_mistral.MistralTestCase):
         self.mistral.workflows.add('tidy', 'what', {'where': 'here'})
         self.triggers = self.mistral.cron_triggers
 
-
-class MakingTest(CronTriggerTest):
-    def test_a_template_of_heats_own_class_makes_the_same_trigger(self):
-        ours, own = cron_trigger.CronTrigger, heats_own.CronTrigger
-        assert own.attributes_schema.keys() <= ours.attributes_schema.keys()
-        assert own.properties_schema.keys() == ours.properties_schema.keys()
-        trigger = self.make(count=3)
-        assert trigger.FnGetRefId() == 'nightly'
-        expected = {'name': 'nightly', 'workflow_name': 'tidy'}
-        expected |= {'pattern': HOURLY, 'remaining_executions': 3}
+    def assert_row(self, **expected):
         row = self.triggers.only()
         assert expected.items() <= row.items()
-        assert json.loads(row['workflow_input']) == {'what': 'all'}
-        # Its attributes follow it, and are null while Mistral is away.
+
+    def test_it_is_made_as_heats_own_and_shows_what_is_to_come(self):
+        trigger = self.make(count=2)
+        assert trigger.FnGetRefId() == 'nightly'
+        self.assert_row(
+            name='nightly',
+            workflow_name='tidy',
+            pattern=HOURLY,
+            remaining_executions=2,
+            workflow_input='{"what": "all"}',
+        )
         self.triggers.fire('nightly')
-        self.mistral.fail('cron_triggers.get', fake_mistral.DOWN)
-        assert self.attribute('remaining_executions') is None
         for name, value in (
-            ('remaining_executions', 2),
+            ('remaining_executions', 1),
             ('next_execution_time', '2030-01-01 14:00:00'),
-            (
-                'upcoming_executions',
-                ['2030-01-01 14:00 UTC', '2030-01-01 15:00 UTC'],
-            ),
+            ('upcoming_executions', ['2030-01-01 14:00 UTC']),
         ):
             assert self.attribute(name) == value
-
-    def test_the_workflow_may_be_a_text_and_a_first_time_alone_runs_once(self):
+        # After the last run it is gone, and complete.
+        self.triggers.fire('nightly')
+        assert self.triggers.rows == {}
+        for name, value in (
+            ('remaining_executions', 0),
+            ('next_execution_time', None),
+            ('upcoming_executions', []),
+        ):
+            assert self.attribute(name) == value
+        self.heat.run(self.stack, self.stack.CHECK)
+        self.update(count=2, pattern=LATER)
+        self.assert_row(remaining_executions=2)
+        self.triggers.fire('nightly', 2)
+        assert self.delete() == []
+        # The workflow may be a text, and a past first time is left out.
         self.mistral.workflows.add('simple')
-        # A past first time is left out.
         self.make(workflow='simple', first_time='2020-01-01 00:00')
-        row = self.triggers.only()
-        assert row['workflow_name'] == 'simple'
-        assert row['first_execution_time'] is None
+        self.assert_row(workflow_name='simple', first_execution_time=None)
+        self.triggers.rows.clear()
+        assert 'is no longer in Mistral' in self.check_fails()
         later = '2030-01-02 00:00'
         self.update(pattern=None, workflow='simple', first_time=later)
-        assert self.triggers.only()['remaining_executions'] == 1
+        self.assert_row(remaining_executions=1)
 
-    def test_what_cannot_be_is_refused_before_anything_is_made(self):
+    def test_what_cannot_be_is_refused(self):
         for properties, said in (
             ({'pattern': '0 25 * * *'}, 'it.properties.pattern: '),
-            ({'pattern': '0 25 * * *'}, 'CRON expression'),
             ({'pattern': None}, 'pattern'),
             ({'count': 0}, 'count'),
             ({'workflow': 'gone'}, 'there is no workflow "gone"'),
             ({'workflow': ['tidy']}, 'must be a text, or a map'),
         ):
             assert said in self.invalid(**properties)
-        # Nothing is because Mistral is away.
-        self.mistral.fail('workflows.get', fake_mistral.DOWN)
-        self.make()
-        assert self.triggers.only()['name'] == 'nightly'
-
-    def test_what_mistral_refuses_is_told_in_its_words(self):
+        # Nothing is because Mistral is away. It has its own words.
         for properties, said in (
             ({'workflow': 'tidy'}, "missing=['what']"),
             ({'first_time': '2030-01-01 12:01'}, 'at least 1 minute in'),
@@ -91,69 +105,57 @@ class MakingTest(CronTriggerTest):
                 'at least 1 minute in',
             ),
         ):
+            self.mistral.fail('workflows.get', fake_mistral.DOWN)
             reason = self.refused(**properties)
             assert 'cannot create the cron trigger: Mistral' in reason
             assert said in reason
-            self.heat.delete(self.stack)
-            assert self.triggers.rows == {}
+            assert self.delete() == []
+        # A name that is taken is left alone.
+        self.triggers.create('nightly', 'tidy', {'what': 1}, pattern=LATER)
+        assert 'another cron trigger "nightly"' in self.refused()
+        (theirs,) = self.delete()
+        assert theirs['pattern'] == LATER
 
-    def test_a_name_that_is_taken_is_left_alone(self):
-        theirs = {'pattern': '1 1 * * *', 'workflow_input': {'what': 1}}
-        self.triggers.add('nightly', 'tidy', theirs)
-        reason = self.refused()
-        assert 'another cron trigger "nightly"' in reason
-        self.heat.delete(self.stack)
-        assert self.triggers.only()['pattern'] == '1 1 * * *'
-
-
-class UpdatingTest(CronTriggerTest):
-    def test_any_change_leaves_one_trigger_of_its_name(self):
-        self.make()
-        for changed in (
-            {'pattern': LATER},
-            {'workflow': {'name': 'tidy', 'input': {'what': 'little'}}},
-            {'count': 7},
-            {'first_time': '2030-02-01 00:00'},
+    def test_any_change_leaves_one_trigger(self):
+        given = {'count': 5, 'first_time': '2030-01-01 18:00'}
+        before = self.make(**given).id
+        self.triggers.fire('nightly', 2)
+        for changed, expected in (
+            # A first time that has passed is left out, and the count goes on.
+            (
+                {'pattern': LATER},
+                {'first_execution_time': None, 'remaining_executions': 3},
+            ),
+            (
+                {'workflow': {'name': 'tidy', 'input': {'what': 1}}},
+                {'workflow_input': '{"what": 1}', 'remaining_executions': 3},
+            ),
+            ({'count': 7}, {'remaining_executions': 7}),
+            (
+                {'first_time': '2030-02-01 00:00'},
+                {'first_execution_time': '2030-02-01 00:00:00'},
+            ),
         ):
-            before = self.it.id
-            self.update(**changed)
-            assert self.triggers.only()['name'] == 'nightly'
-            assert self.mistral.trusts == 1
+            given |= changed
+            self.update(**given)
+            self.assert_row(name='nightly', **expected)
             assert self.it.id == before
         # No change of it leaves it alone.
-        same = self.template(**changed)
+        same = self.template(**given)
         same['resources']['it']['metadata'] = {'a': 1}
         self.heat.update(self.stack, same)
-        assert (
-            self.mistral.changes()
-            == ['cron_triggers.delete', 'cron_triggers.create'] * 4
-        )
-
-    def test_without_a_name_the_new_one_comes_first(self):
+        both = ['cron_triggers.delete', 'cron_triggers.create']
+        assert self.mistral.changes() == both * 4
+        assert self.delete() == []
+        # Without a name the new one comes first.
         self.make(name=None)
         former = self.triggers.only()['name']
         assert former.startswith('stack-it-')
         self.update(name=None, pattern=LATER)
         assert self.triggers.only()['name'] != former
         self.update(name='daily', pattern=LATER)
-        assert self.triggers.only()['name'] == 'daily'
-        both = ['cron_triggers.create', 'cron_triggers.delete']
-        assert self.mistral.changes() == both * 2
-
-    def test_a_first_time_that_has_passed_since_is_left_out(self):
-        self.make(first_time='2030-01-01 18:00')
-        self.triggers.fire('nightly', 2)
-        self.update(first_time='2030-01-01 18:00', pattern=LATER)
-        row = self.triggers.only()
-        assert row['first_execution_time'] is None
-        assert row['next_execution_time'] == '2030-01-01 19:05:00'
-
-    def test_an_unchanged_count_goes_on_with_what_remains(self):
-        self.make(count=5)
-        for times, pattern, remaining in ((2, LATER, 3), (1, '6 * * * *', 2)):
-            self.triggers.fire('nightly', times)
-            self.update(count=5, pattern=pattern)
-            assert self.triggers.only()['remaining_executions'] == remaining
+        self.assert_row(name='daily')
+        assert self.mistral.changes() == both[::-1] * 2
 
     def test_the_former_trigger_comes_back_when_the_new_one_is_refused(self):
         # Its past first time does not keep it from that.
@@ -166,148 +168,57 @@ class UpdatingTest(CronTriggerTest):
             'cannot create the cron trigger: Mistral answers 400: Some '
             'reason The former trigger has been created again.'
         ) in reason
-        row = self.triggers.only()
-        assert row['pattern'] == HOURLY
-        assert row['remaining_executions'] == 3
-        assert json.loads(row['workflow_input']) == {'what': 'all'}
-        assert self.mistral.trusts == 1
-
-    def test_the_next_update_creates_what_could_not_come_back(self):
-        self.make()
+        self.assert_row(
+            pattern=HOURLY,
+            remaining_executions=3,
+            workflow_input='{"what": "all"}',
+        )
+        # The next update creates what could not come back.
         self.mistral.fail('cron_triggers.create', REFUSED, REFUSED)
         reason = self.refused_update(pattern=LATER)
         assert 'The former trigger is deleted, and' in reason
         assert self.triggers.rows == {}
-        self.check_fails()
         self.update(pattern=LATER)
-        assert self.triggers.only()['pattern'] == LATER
-
-
-class FormerReleaseTest(CronTriggerTest):
-    """Triggers of Heat's own class, and of the release before this one."""
-
-    #: What the former release kept: a record and, after a crash, a note.
-    RECORD = {
-        'trigger': json.dumps(
-            {
-                'id': 'some',
-                'made': '2030-01-01T12:00:30',
-                'order': {'name': 'nightly', 'count': 5},
-                'wanted': {'name': 'nightly', 'count': 5},
-            }
-        ),
-        'trigger_note': json.dumps({'order': {'name': 'nightly'}}),
-    }
-
-    def test_they_go_on(self):
-        for data in ({}, self.RECORD):
-            self.make(count=5)
-            for key, value in data.items():
-                self.it.data_set(key, value, redact=True)
-            self.triggers.fire('nightly', 2)
-            assert self.attribute('remaining_executions') == 3
-            self.heat.run(self.stack, self.stack.CHECK)
-            self.update(count=5, pattern=LATER)
-            row = self.triggers.only()
-            assert row['pattern'] == LATER
-            assert row['remaining_executions'] == 3
-            self.heat.delete(self.stack)
-            assert self.triggers.rows == {}
-
-
-class CrashTest(CronTriggerTest):
-    """An engine that dies in an update, and another one that goes on."""
-
-    class Crash(BaseException):
-        """The engine is gone: nothing after this runs."""
+        self.assert_row(pattern=LATER, remaining_executions=None)
 
     def crash(self, call, effect, action='CREATE', **changed):
-        self.mistral.fail(call, self.Crash(), effect=effect)
+        """Let the engine die in a call; the next one has the stack."""
+        self.mistral.fail(call, Crash(), effect=effect)
         template = self.template(**changed)
         runner = self.heat.begin(self.stack, action, template)
-        self.assertRaises(self.Crash, lambda: [*iter(runner.step, True)])
+        self.assertRaises(Crash, lambda: [*iter(runner.step, True)])
         self.stack = self.heat.load(self.stack)
 
-    def test_the_next_update_leaves_one_trigger(self):
+    def fail(self, error, effect):
+        """Let each call fail twice, once after it has had its effect."""
+        self.mistral.faults.clear()
+        self.mistral.fail('cron_triggers.get', error)
+        for call in ('cron_triggers.delete', 'cron_triggers.create'):
+            self.mistral.fail(call, error, effect=effect)
+            self.mistral.fail(call, error)
+
+    def test_neither_a_crash_nor_an_outage_leaves_or_loses_a_trigger(self):
         for call, effect in itertools.product(
             ('cron_triggers.delete', 'cron_triggers.create'), (False, True)
         ):
             self.make()
             self.crash(call, effect, 'UPDATE', pattern=LATER)
             self.update(pattern='6 * * * *')
-            assert self.triggers.only()['pattern'] == '6 * * * *'
-            self.heat.delete(self.stack)
-            assert (self.triggers.rows, self.mistral.trusts) == ({}, 0)
-
-    def test_a_create_that_crashed_leaves_nothing_when_deleted(self):
-        for effect in (False, True):
+            self.assert_row(pattern='6 * * * *')
+            assert self.delete() == []
             self.stack = self.heat.stack(self.template())
             self.crash('cron_triggers.create', effect)
-            self.heat.delete(self.stack)
-            assert self.triggers.rows == {}
-
-
-class GoneTest(CronTriggerTest):
-    def test_one_that_has_run_out_is_created_by_an_update(self):
-        self.make(count=2)
-        self.triggers.fire('nightly', 2)
-        assert self.triggers.rows == {}
-        assert self.attribute('remaining_executions') == 0
-        assert self.attribute('next_execution_time') is None
-        assert self.attribute('upcoming_executions') == []
-        self.update(count=2, pattern=LATER)
-        assert self.triggers.only()['remaining_executions'] == 2
-        self.triggers.fire('nightly', 2)
-        self.heat.delete(self.stack)
-
-    def test_one_that_others_deleted_fails_a_check_until_an_update(self):
-        self.make()
-        self.triggers.remove('nightly')
-        assert 'is no longer in Mistral' in self.check_fails()
-        before = self.it.id
-        self.update()
-        assert self.triggers.only()['name'] == 'nightly'
-        assert self.it.id == before
-
-
-class OutageTest(CronTriggerTest):
-    """A Mistral that is down, or answers 503, during each of its calls."""
-
-    def fail(self, error, effect):
-        """Let each call fail twice, once after it has had its effect."""
-        self.mistral.faults.clear()
-        for call in ('workflows.get', 'cron_triggers.get'):
-            self.mistral.fail(call, error)
-        for call in ('cron_triggers.delete', 'cron_triggers.create'):
-            self.mistral.fail(call, error, effect=effect)
-            self.mistral.fail(call, error)
-
-    def test_passing_errors_are_ridden_out(self):
-        errors = (fake_mistral.DOWN, fake_mistral.UNAVAILABLE)
-        for given in itertools.product(errors, (False, True)):
-            self.fail(*given)
+            assert self.delete() == []
+            error = fake_mistral.DOWN if effect else fake_mistral.UNAVAILABLE
+            self.fail(error, effect)
             self.make(count=5)
+            # What the former release kept, beside the same trigger.
+            order = {'name': 'nightly', 'count': 5}
+            self.it.data_set('trigger', json.dumps({'order': order}))
             self.triggers.fire('nightly', 2)
-            self.fail(*given)
+            self.fail(error, effect)
             self.update(count=5, pattern=LATER)
-            row = self.triggers.only()
-            assert row['pattern'] == LATER
-            assert row['remaining_executions'] == 3
-            self.fail(*given)
-            self.heat.run(self.stack, self.stack.CHECK)
-            self.heat.delete(self.stack)
+            self.assert_row(pattern=LATER, remaining_executions=3)
+            self.fail(error, effect)
+            assert self.delete() == []
             self.mistral.faults.clear()
-            assert (self.triggers.rows, self.mistral.trusts) == ({}, 0)
-
-    def test_a_mistral_that_stays_away_is_named_in_the_reason(self):
-        self.no_patience()
-        away = fake_mistral.UNAVAILABLE
-        self.mistral.fail('cron_triggers.create', away)
-        assert 'Mistral answers 503: no reason given' in self.refused()
-        self.heat.delete(self.stack)
-        self.make()
-        self.mistral.fail('cron_triggers.create', away, away)
-        self.refused_update(pattern=LATER)
-        assert self.triggers.rows == {}
-        self.update(pattern=LATER)
-        assert self.triggers.only()['pattern'] == LATER

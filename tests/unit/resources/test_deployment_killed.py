@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine dies before each of its writes; servers run each action once.
+"""An engine dies, checks a deployment twice, or has no database.
 
-What it wrote in one transaction is there or is not. `make kills` shows the
-same of a real engine, at fewer steps.
+Its servers run each action once. What an engine wrote in one transaction is
+there or is not. `make kills` shows the same of a real engine, at fewer steps.
 """
 
 import collections
+import contextlib
 import itertools
 import sys
 from unittest import mock
-import uuid
 
+import fixtures
+from heat.common import exception
+from heat.db import api as db_api
+from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import enginefacade
 
+from heat_plugins import errors
 from heat_plugins.engine import hubs
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
+from heat_plugins.engine.runs import triggering
 from tests.unit import examples
 from tests.unit.resources import deployments
 
-ACTIONS = ('CREATE', 'UPDATE', 'DELETE')
+WHOLE = deployments.template(actions=deployments.ALL_ACTIONS, name='mine')
 
 
 class Died(BaseException):
@@ -34,13 +42,10 @@ def _is_ours():
     return False
 
 
-class KilledCase(deployments.DeploymentTestCase):
+class KilledTest(deployments.DeploymentTestCase):
     """A deployment; `test_rollout` has each step of a group."""
 
-    def whole(self, actions=ACTIONS, **changed):
-        return deployments.template(actions=actions, **changed)
-
-    def dies(self, number, begin, *args):
+    def dies_at(self, number, stack, action, begin, *args):
         """Let an engine die before a write; say whether it came to that."""
         numbers = itertools.count(1)
         manager = enginefacade._TransactionContextManager
@@ -61,97 +66,240 @@ class KilledCase(deployments.DeploymentTestCase):
                 self.finish(begin(*args))
             except Died:
                 hubs.HUBS.clear()
+        if is_dead:
+            self.dies(stack, action)
         return is_dead
 
-    def rescue(self, stack, action):
-        """Be the engine that notices it."""
+    def update_at(self, number, stack, action, whole):
+        """Let an engine die in an update, and repeat that."""
         again = self.heat.load(stack)
-        if 'deployment' in again:
-            again['deployment'].state_set(action, 'FAILED', 'It has died')
-        again.state_set('UPDATE', 'FAILED', 'It has died')
-        again.persist_state_and_release_lock(uuid.uuid4().hex)
+        is_dead = self.dies_at(
+            number, stack, action, self.heat.begin, again, 'UPDATE', whole
+        )
+        self.update(stack, whole)
+        assert self.heat.load(stack).status == 'COMPLETE'
+        return is_dead
 
-    def before(self, number, whole):
-        """Return a new stack, before the action in which the engine dies."""
-        self.handed.clear()
-        return self.created(whole, name=f'stack{number}')
-
-    def ran(self):
-        """Return how often the server has run each action."""
-        each = map(deployments.inputs, self.handed)
-        return dict(collections.Counter(one['deploy_action'] for one in each))
-
-    def assert_ran(self, *actions):
-        """Hold that the server has run just these actions, once each."""
-        assert self.ran() == dict.fromkeys(actions, 1)
-
-    def update_dies(self, former, whole, action, *, first=1, step=1):
-        """Let an engine die at each write of an update; yield the stacks.
-
-        :param action: of the deployment.
-        """
-        for number in itertools.count(first, step * examples.STEP):
-            stack = self.before(number, former)
-            again = self.heat.load(stack)
-            is_dead = self.dies(
-                number, self.heat.begin, again, 'UPDATE', whole
-            )
-            if is_dead:
-                self.rescue(stack, action)
-            yield stack
-            self.assert_nothing_left()
-            if not is_dead:
-                break
-        assert number > 6
-
-    def without(self, whole):
-        """Return a template without the deployment."""
-        parts = dict(whole['resources'])
-        del parts['deployment']
-        return {**whole, 'resources': parts}
-
-
-class KilledTest(KilledCase):
-    def test_create(self):
-        whole = self.whole(actions=['CREATE'])
-        without = self.without(whole)
-        for stack in self.update_dies(without, whole, 'CREATE', step=2):
-            self.update(stack, whole)
-            assert self.heat.load(stack).status == 'COMPLETE'
-            self.delete(stack)
-            self.assert_ran('CREATE')
-
-    def test_delete_undoes_what_may_have_been_delivered_alone(self):
-        whole = self.whole()
-        for stack in self.update_dies(
-            self.without(whole), whole, 'CREATE', first=2, step=2
-        ):
-            expected = {'DELETE': 1} if self.deployment_rows() else {}
-            self.delete(stack)
-            ran = self.ran()
-            ran.pop('CREATE', None)
-            assert ran == expected
-
-    def test_update(self):
-        whole = self.whole(input_values={'who': 'moon'})
-        for stack in self.update_dies(self.whole(), whole, 'UPDATE'):
-            self.update(stack, whole)
-            assert self.heat.load(stack).status == 'COMPLETE'
-            self.delete(stack)
-            self.assert_ran(*ACTIONS)
-
-    def test_delete(self):
-        for number in itertools.count(1, examples.STEP):
-            stack = self.before(number, self.whole())
+    def test_servers_run_each_action_once_wherever_it_dies(self):
+        whole = deployments.template(actions=['CREATE'])
+        without = deployments.template(resources={'deployment': None})
+        changed = deployments.template(
+            actions=['CREATE', 'UPDATE', 'DELETE'],
+            input_values={'who': 'moon'},
+        )
+        for number in itertools.count(1, 2 * examples.STEP):
+            self.handed.clear()
+            stack = self.created(without, name=f'stack{number}')
+            is_dead = self.update_at(number, stack, 'CREATE', whole)
+            is_dead |= self.update_at(number, stack, 'UPDATE', changed)
             dying = self.heat.load(stack)
-            is_dead = self.dies(
-                number, self.heat.start, dying['deployment'].delete
+            is_dead |= self.dies_at(
+                number,
+                stack,
+                'DELETE',
+                self.heat.start,
+                dying['deployment'].delete,
             )
-            if is_dead:
-                self.rescue(stack, 'DELETE')
             self.delete(stack)
-            self.assert_ran('CREATE', 'DELETE')
+            assert collections.Counter(self.actions()) == {
+                'CREATE': 1,
+                'UPDATE': 1,
+                'DELETE': 1,
+            }
             self.assert_nothing_left()
             if not is_dead:
                 break
         assert number > 6
+
+    def test_what_a_dead_engine_has_delivered_is_waited_for(self):
+        stack, task = self.waiting(WHOLE)
+        self.addCleanup(task.cancel)
+        (before,) = self.deployment_rows()
+        self.send(self.handed[-1], {'answer': 'once'})
+        self.answer = {}
+        self.dies(stack)
+        self.update(stack, WHOLE)
+        assert self.actions() == ['CREATE']
+        assert self.heat.load(stack)['deployment'].FnGetAtt('answer') == 'once'
+        (row,) = self.deployment_rows()
+        assert (row.id, row.config_id) == (before.id, before.config_id)
+        self.delete(stack)
+        assert self.actions() == ['CREATE', 'DELETE']
+        self.assert_nothing_left()
+        # What has failed on its server is replaced.
+        self.handed.clear()
+        stack, task = self.waiting(WHOLE)
+        self.addCleanup(task.cancel)
+        self.answer = {}
+        self.dies(stack)
+        (row,) = self.deployment_rows()
+        rows.change(self.heat.context, row.id, status='FAILED')
+        self.update(stack, WHOLE)
+        assert self.actions() == ['CREATE', 'CREATE', 'DELETE']
+
+
+class RecheckTest(deployments.DeploymentTestCase):
+    """A check finds another one at work, and retries a moment later."""
+
+    def test_what_another_check_has_done_is_not_done_twice(self):
+        # Heat repeats a check itself, and sleeps before that.
+        self.replace('time.sleep', lambda seconds: None)
+        stack = self.created()
+        other = self.heat.stack(
+            deployments.template(
+                stack['config'].FnGetRefId(),
+                server=stack['server'].FnGetRefId(),
+                input_values={'who': 'moon'},
+            ),
+            name='other',
+        )
+        db_api.stack_update(stack.context, stack.id, {'convergence': True})
+        number = stack['deployment'].id
+        # As it was when all checks began.
+        checks = [self.checked(stack, number) for _ in range(4)]
+
+        def refused(do, *args):
+            error = self.assertRaises(exception.UpdateInProgress, do, *args)
+            assert 'deployment' in str(error)
+
+        def check():
+            checks.pop().update_convergence(
+                other.t.id, set(), 'engine', 60, other
+            )
+
+        def row():
+            return db_api.resource_get(stack.context, number)
+
+        # What failed to be created is not updated, either.
+        done = {'action': 'UPDATE', 'current_template_id': other.t.id}
+        for values in ({'status': 'FAILED'}, {'status': 'COMPLETE', **done}):
+            self.heat.change(number, **values)
+            refused(check)
+        assert len(self.handed) == 1
+        assert (row().action, row().status, row().engine_id) == (
+            'UPDATE',
+            'COMPLETE',
+            None,
+        )
+        # What failed to be updated is, and what has changed otherwise.
+        self.heat.change(number, status='FAILED', **done)
+        check()
+        assert len(self.handed) == 2
+        self.heat.change(
+            number, status='COMPLETE', current_template_id=stack.t.id
+        )
+        check()
+        assert len(self.handed) == 3
+        assert row().current_template_id == other.t.id
+        # So it is with a replacement.
+        found = self.checked(stack, number)
+        former = found.make_replacement(other.t.id, set())
+        # Heat forgets that as it begins.
+        self.heat.change(number, replaced_by=None)
+        refused(found.make_replacement, other.t.id, set())
+        self.heat.change(former, status='FAILED')
+        assert former < found.make_replacement(other.t.id, set())
+        # What is worked on is not withdrawn, either.
+        found = self.checked(stack, number)
+        found.state_set('CREATE', 'FAILED')
+        self.heat.change(
+            number, action='DELETE', status='IN_PROGRESS', engine_id='other'
+        )
+        refused(found.make_replacement, other.t.id, set())
+        assert len(self.deployment_rows()) == 1
+
+
+SECRET = 'hunter2'
+
+
+class DatabaseTest(deployments.DeploymentTestCase):
+    """What a failing database was to be given is nobody's business.
+
+    Its errors quote the statement with all values: signed URLs, inputs, what
+    servers have sent.
+    """
+
+    def test_no_method_that_heat_calls_quotes_it(self):
+        logged = self.useFixture(fixtures.FakeLogger())
+        said = []
+
+        @contextlib.contextmanager
+        def breaks(owner, function, kind=db_exception.DBDeadlock):
+            error = kind(f'[SQL: UPDATE x] [parameters: ({SECRET!r},)]')
+            with mock.patch.object(
+                owner, function, side_effect=error
+            ) as failing:
+                yield
+            failing.assert_called()
+
+        def note(kind, error):
+            assert kind.__name__ in str(error)
+            said.append(str(error))
+
+        # Such as is not ridden out, as a config is delivered.
+        stack = self.heat.stack(deployments.template())
+        kind = db_exception.DBDataError
+        with breaks(rows, 'deliver', kind):
+            task = self.heat.begin(stack, 'CREATE')
+            note(kind, self.failed(task, stack))
+        assert self.deployment_rows() == []
+        assert self.config_ids() == {stack['config'].resource_id}
+        self.assert_nothing_waits()
+        # As it is cancelled, before Heat asks whether it has ended.
+        begun, task = self.begun()
+        with breaks(rows, 'withdraw'):
+            task.cancel()
+        assert 'Cannot withdraw' in logged.output
+        # As a signal comes, and a report.
+        stack, task = self.waiting(
+            stack=self.heat.stack(
+                deployments.template(actions=deployments.ALL_ACTIONS),
+                'signalled',
+            )
+        )
+        resource = stack['deployment']
+        for kind in (db_exception.DBDeadlock, db_exception.DBDataError):
+            with breaks(rows, 'settle', kind):
+                note(
+                    kind,
+                    self.assertRaises(
+                        exception.ResourceFailure,
+                        resource.signal,
+                        {'answer': SECRET},
+                    ),
+                )
+        given = deployments.inputs(self.handed[-1])
+        self.swift.put_signed(given['deploy_progress_url'])
+        with breaks(rows, 'begin'):
+            note(db_exception.DBDeadlock, self.failed(task, stack))
+        # As it is replaced.
+        resource.state_set('CREATE', 'FAILED', 'for a reason')
+        with breaks(rows, 'withdraw'):
+            error = self.assertRaises(
+                errors.Unavailable, resource.make_replacement, None, set()
+            )
+            said.append(str(error))
+        # As a run starts, as it is checked, and as Nova is asked.
+        with breaks(triggering, 'start'):
+            resource.signal({'trigger': 'BACKUP'})
+        with breaks(type(resource), '_needs_update'):
+            error = self.assertRaises(
+                exception.Error,
+                resource.update_convergence,
+                stack.t.id,
+                set(),
+                None,
+                60,
+                stack,
+            )
+            said.append(str(error))
+        self.answer = {}
+        with breaks(servers.Servers, 'is_reachable'):
+            self.finish(self.heat.start(resource.delete))
+        assert 'cannot ask Nova whether' in logged.output
+        for each in (stack, begun):
+            said += deployments.events(each)
+            said += [each['deployment'].status_reason, each.status_reason]
+        assert 'DBDeadlock' in str(deployments.events(stack))
+        for text in (logged.output, *said):
+            assert SECRET not in text

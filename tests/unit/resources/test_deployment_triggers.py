@@ -128,7 +128,7 @@ class NowTest(TriggerTestCase):
 
 
 class SignalTest(TriggerTestCase):
-    def test_a_trigger_hands_the_server_the_action(self):
+    def test_a_trigger_starts_a_run_and_one_that_is_named_starts_once(self):
         stack = self.stack()
         (before,) = self.deployment_rows()
         self.signal(stack, {**BACKUP, 'input_values': {'level': 9}})
@@ -148,36 +148,31 @@ class SignalTest(TriggerTestCase):
             in deployments.events(stack)
         )
         assert run['started_by'] == 'a signal'
-
-    def test_so_does_one_that_was_taken_back_from_its_server(self):
+        # The attribute is one statement, and asks no store.
+        self.swift.seen.clear()
+        found = self.heat.load(stack)['deployment']
+        with self.counting_queries() as statements:
+            found.FnGetAtt('runs')
+        ours = [each for each in statements if 'heat_plugins' in each]
+        assert len(ours) == 1
+        assert self.swift.seen == []
+        # A database without the tables fails no stack.
+        error = errors.ServiceError('no tables')
+        with mock.patch.object(run_rows.RunRows, 'latest', side_effect=error):
+            assert self.runs(stack) is None
+        self.delete(stack)
+        # So does one of which the server has nothing.
         whole = self.template(timeout=5, input_values={'level': 7})
         stack, _ = self.fails(whole, None)
-        self.assert_withdrawn(stack)
-        self.signal(stack, BACKUP)
-        (config,) = self.given(stack)
-        assert deployments.inputs(config)['level'] == '7'
-        (run,) = self.runs(stack)
-        assert run['state'] == 'waiting'
-
-    def test_a_run_that_is_named_starts_once(self):
-        stack = self.stack()
         named = {**RUN, 'id': '6f5e4d3c-2b1a-4f0e-9d8c-7b6a5f4e3d2c'}
         for _again in range(2):
             self.signal(stack, {'run': named})
-        (run,) = self.stored_runs()
-        assert run.id == named['id']
-        assert len(self.given(stack)) == 1
-        said = self.refused(stack, {'run': {**named, 'canary': 1}})
-        assert 'another run' in said
-        said = self.refused(stack, {'run': {**named, 'id': 'mine'}})
-        assert 'must be a UUID' in said
-        its = '6f5e4d3c-2b1a-5f0e-9d8c-7b6a5f4e3d2c'
-        said = self.refused(stack, {'run': {**named, 'id': its}})
-        assert 'of schedules' in said
+        (config,) = self.given(stack)
+        assert deployments.inputs(config)['level'] == '7'
+        (run,) = self.runs(stack)
+        assert (run['id'], run['state']) == (named['id'], 'waiting')
 
-
-class RefusalTest(TriggerTestCase):
-    def test_while_the_deployment_is_busy(self):
+    def test_what_is_refused_starts_nothing_and_quotes_no_value(self):
         stack, task = self.waiting(self.template())
         said = self.refused(stack, BACKUP)
         assert 'the deployment is CREATE_IN_PROGRESS' in said
@@ -185,34 +180,37 @@ class RefusalTest(TriggerTestCase):
         assert not self.step(task, 3)
         (row,) = self.deployment_rows()
         assert row.status == 'IN_PROGRESS'
-
-    def test_what_is_wrong_is_named_and_no_value_is(self):
-        stack = self.stack()
+        self.send(self.handed[-1])
+        self.finish(task)
+        stack.persist_state_and_release_lock('engine')
         inputs = {'level': 'hunter2'}
         for details, expected in (
             ({'trigger': 'BAKCUP'}, 'no action BAKCUP; it offers BACKUP'),
             ({'trigger': 'CREATE'}, 'Only Heat runs'),
             ({**BACKUP, 'input_values': inputs}, '"level" must be a number'),
             ({**BACKUP, 'inputs': inputs}, 'must be exactly'),
+            ({'run': {**RUN, 'id': 'mine'}}, 'must be a UUID'),
         ):
             said = self.refused(stack, details)
             assert expected in said
             assert 'hunter2' not in said
         leading.install(None)
         assert 'does not lead runs' in self.refused(stack, BACKUP)
+        leading.install(self.leader)
+        # Reading makes nothing.
         assert self.runs(stack) == []
-
-    def test_a_server_that_is_gone_or_was_given_nothing(self):
-        stack = self.stack(server='of-nova')
-        said = self.refused(stack, BACKUP)
-        assert 'server of-nova no longer exists' in said
+        assert stack['deployment'].FnGetAtt('trigger_url') is None
+        assert 'user_id' not in stack['deployment'].data()
+        self.answer = {}
         entries = CONFIG['properties']['configs'][1:]
         config = {**CONFIG, 'properties': {'configs': entries}}
-        stack = self.created(self.template(config), name='other')
-        assert 'entry for CREATE' in self.refused(stack, BACKUP)
+        for whole, why in (
+            (self.template(server='of-nova'), 'server of-nova no longer'),
+            (self.template(config), 'entry for CREATE'),
+        ):
+            stack = self.created(whole, name=self.getUniqueString())
+            assert why in self.refused(stack, BACKUP)
 
-
-class ResultTest(TriggerTestCase):
     def test_what_a_server_sends_is_never_a_trigger(self):
         # Also if the config calls an output trigger.
         outputs = [{'name': 'trigger'}, {'name': 'runs'}]
@@ -229,67 +227,8 @@ class ResultTest(TriggerTestCase):
         assert self.runs(stack) == 'mine'
 
 
-class AttributeTest(TriggerTestCase):
-    def test_one_statement_reads_it_and_nothing_asks_the_store(self):
-        stack = self.stack()
-        self.signal(stack, BACKUP)
-        self.swift.seen.clear()
-        found = self.heat.load(stack)['deployment']
-        with self.counting_queries() as statements:
-            found.FnGetAtt('runs')
-        ours = [each for each in statements if 'heat_plugins' in each]
-        assert len(ours) == 1
-        assert self.swift.seen == []
-
-        def latest(*args):
-            raise errors.ServiceError('no tables')
-
-        # A database without the tables fails no stack.
-        self.patch(run_rows.RunRows, 'latest', latest)
-        assert self.runs(stack) is None
-
-    def test_reading_makes_nothing(self):
-        stack = self.stack(signal_transport='NO_SIGNAL')
-        assert self.runs(stack) == []
-        assert stack['deployment'].FnGetAtt('trigger_url') is None
-        assert self.containers() == []
-        assert 'user_id' not in stack['deployment'].data()
-
-
-class UrlTest(TriggerTestCase):
-    def url(self, stack):
-        return self.heat.load(stack)['deployment'].FnGetAtt('trigger_url')
-
-    def setUp(self):
-        super().setUp()
-        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
-
-    def actions(self):
-        """Return what servers have been handed."""
-        given = [deployments.inputs(one) for one in self.handed]
-        return [one['deploy_action'] for one in given]
-
-    def test_it_is_there_while_the_template_asks_for_it(self):
-        stack = self.stack()
-        self.update(stack, self.template(trigger_url=True))
-        url = self.url(stack)
-        assert '/signal/' in url
-        assert 'Timestamp' not in url
-        assert self.url(stack) == url
-        # Asking for it is nothing to the server.
-        assert self.actions() == ['CREATE']
-        self.update(stack, self.template())
-        assert self.url(stack) is None
-        left = self.heat.load(stack)['deployment'].data()
-        assert not {'user_id', 'access_key', 'secret_key'} & set(left)
-
-
 class EndTest(TriggerTestCase):
     """Runs end with their deployment, and nothing of them is left."""
-
-    def two(self, **properties):
-        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
-        return deployments.template(resources=more, **properties)
 
     def ended(self):
         """Return how the targets of the runs have ended."""
@@ -303,24 +242,33 @@ class EndTest(TriggerTestCase):
         return [n for n in self.objects(stack) if n.endswith('.control')]
 
     def test_they_end_when_their_deployment_goes(self):
-        stack = self.created(self.two())
+        # The server is outside the stack of one of the deployments.
+        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
+        stack = self.created(deployments.template(resources=more))
+        ids = {n: stack[n].resource_id for n in ('config', 'server')}
+        outside = self.created(
+            deployments.template(
+                ids['config'],
+                {'config': None, 'server': None},
+                server=ids['server'],
+            ),
+            name='outside',
+        )
         self.answer = None
         self.signal(stack, BACKUP, 'other')
         self.signal(stack, BACKUP)
+        self.signal(outside, BACKUP)
+        assert len(self.given(stack)) == 3
+        self.delete(outside)
         assert len(self.given(stack)) == 2
         self.update(stack, self.template())
         assert len(self.given(stack)) == 1
         states = sorted(state for state, _reason in self.ended())
-        assert states == ['cancelled', 'waiting']
+        assert states == ['cancelled', 'cancelled', 'waiting']
         # The server was told to stop it.
-        assert len(self.controls(stack)) == 1
-        self.delete(stack)
-        self.assert_nothing_left()
-
-    def test_a_dead_leader_does_not_keep_a_stack(self):
-        stack = self.stack()
-        self.answer = None
-        self.signal(stack, BACKUP)
+        controls = [n for n in self.objects(stack) if n.endswith('.control')]
+        assert len(controls) == 1
+        # A dead leader does not keep the stack.
         self.meanwhile = lambda: None
         before = self.now
         self.delete(stack)
@@ -333,7 +281,7 @@ class EndTest(TriggerTestCase):
             *run_rows.RunRows().take_over('engine-1', 'engine-2', 10)
         )
         self.go_on()
-        assert [state for state, _ in self.ended()] == ['cancelled']
+        assert {state for state, _ in self.ended()} == {'cancelled'}
         self.assert_nothing_left()
 
     def test_runs_go_with_a_stack_that_has_no_url_of_its_own(self):
@@ -358,36 +306,9 @@ class EndTest(TriggerTestCase):
         assert state == 'cancelled'
         assert 'was deleted' in reason
 
-    def test_a_server_outside_the_stack_has_nothing_left(self):
-        servers = self.created(
-            deployments.template(
-                resources={'config': CONFIG, 'deployment': None}
-            ),
-            name='servers',
-        )
-        config, server = (
-            servers[name].resource_id for name in ('config', 'server')
-        )
-        stack = self.created(
-            deployments.template(
-                config, {'config': None, 'server': None}, server=server
-            )
-        )
-        self.answer = None
-        self.signal(stack, BACKUP)
-        assert len(self.given(servers)) == 1
-        self.delete(stack)
-        assert self.in_metadata(servers) == []
-        assert [state for state, _ in self.ended()] == ['cancelled']
-
 
 class GroupTest(TriggerTestCase):
     """A group's signal starts one run with a target for each member."""
-
-    def setUp(self):
-        super().setUp()
-        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
-        self.members = self.created(deployments.template(resources=more))
 
     def signal_group(self, details, name='of-the-group'):
         stack = self.heat.stack(
@@ -408,6 +329,8 @@ class GroupTest(TriggerTestCase):
         self.said = deployments.events(stack)[-1]
 
     def test_a_trigger_starts_a_run_on_all_that_do_not_refuse(self):
+        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
+        self.members = self.created(deployments.template(resources=more))
         self.signal_group({'deploy_status_code': 0})
         assert 'accepts only signals that start an action' in self.said
         assert self.given(self.members) == []

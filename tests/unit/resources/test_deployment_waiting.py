@@ -1,122 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment waits for its signal, and what it makes of it."""
 
+import json
+from unittest import mock
+
+from heat.db import api as db_api
+from heat.engine import check_resource
+from heat.engine import scheduler
+
 from heat_plugins import heat_values
+from heat_plugins.engine import hubs
+from heat_plugins.engine import server_fleets
 from heat_plugins.engine.database import rows
+from heat_plugins.signals import body
+from tests.unit import fake_swift
 from tests.unit.resources import deployments
 
-
-class OutcomeTest(deployments.DeploymentTestCase):
-    def test_outputs_become_attributes_and_an_exit_status_a_reason(self):
-        said = 'hm\nno space left\n'
-        stack, reason = self.fails(
-            deployments.template(),
-            {
-                'answer': {'deep': [1, 2]},
-                'deploy_stdout': 'out',
-                'deploy_stderr': said,
-                'deploy_status_code': 3,
-            },
-        )
-        assert (
-            'the exit status (deploy_status_code) is 3: no space left'
-            in reason
-        )
-        resource = stack['deployment']
-        assert resource.FnGetAtt('answer', 'deep', 1) == 2
-        assert resource.FnGetAtt('deploy_stdout') == 'out'
-        assert resource.FnGetAtt('deploy_stderr') == said
-        assert resource.FnGetAtt('deploy_status_code') == 3
-        assert resource.FnGetAtt('trouble') is None
-
-    def test_the_reason_shows_nothing_that_the_stack_hides(self):
-        whole = deployments.template(
-            input_values={'who': {'get_param': 'hidden'}},
-        )
-        whole['parameters'] = {
-            'hidden': {'type': 'string', 'hidden': True, 'default': 's3cret'}
-        }
-        said = 'login with s3cret failed'
-        for transport in ('TEMP_URL_POLL', 'HEAT_SIGNAL'):
-            properties = whole['resources']['deployment']['properties']
-            properties['signal_transport'] = transport
-            self.answer = None
-            stack = self.heat.stack(whole, transport)
-            task = self.heat.begin(stack, 'CREATE')
-            self.step(task, 9)
-            answer = {'deploy_status_code': 3, 'deploy_stderr': said}
-            if transport == 'HEAT_SIGNAL':
-                stack['deployment'].signal(answer)
-            else:
-                self.send(self.handed[-1], answer)
-            reason = self.failed(task, stack)
-            assert 'login with ****** failed' in reason
-            for told in [reason, *deployments.events(stack)]:
-                assert 's3cret' not in told
-
-    def test_an_unknown_hook_is_told_and_is_the_likely_cause(self):
-        self.configure(known_hooks=['terraform'])
-        for group, number in (('terraform', 0), ('terrafrom', 1)):
-            whole = deployments.template(config={'group': group}, timeout=60)
-            stack = self.heat.stack(whole, group)
-            with self.hook_logs(number) as logs:
-                _, task = self.waiting(stack=stack)
-            hooks = [
-                event
-                for event in deployments.events(stack)
-                if heat_values.event_kind(event)
-                is heat_values.EventKind.UNKNOWN_HOOK
-            ]
-            assert len(hooks) == number
-            reason = self.failed(task, stack)
-            lacking = 'heat-agents have no hook "terrafrom"'
-            assert (lacking in reason) == bool(number), reason
-        assert '"terrafrom" is not a hook' in hooks[0]
-        assert 'Did you mean "terraform"?' in '\n'.join(logs.output)
-
-    def hook_logs(self, number):
-        if number:
-            return self.assertLogs('heat_plugins', 'WARNING')
-        return self.assertNoLogs('heat_plugins', 'WARNING')
-
-    def test_one_that_cannot_be_deleted_counts_all_the_same(self):
-        self.swift.fail(1, 503, 'DELETE')
-        stack = self.created()
-        assert len(self.objects(stack)) == 1
-        self.delete(stack)
-        self.assert_nothing_left()
+KEY = 'x-account-meta-temp-url-key'
 
 
-class OtherWaysTest(deployments.DeploymentTestCase):
-    """Signals that come through Heat's APIs, under every transport."""
-
-    TRANSPORTS = ('TEMP_URL_POLL', 'HEAT_SIGNAL', 'CFN_SIGNAL')
-
+class WaitingTest(deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
-        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        self.heat.auth.endpoints['cloudformation'] = deployments.CFN
 
-    def each(self):
-        for transport in self.TRANSPORTS:
-            stack = self.heat.stack(
-                deployments.template(signal_transport=transport), transport
+    def told(self, stack, kind):
+        """Return the events of a kind."""
+        return [
+            event
+            for event in deployments.events(stack)
+            if heat_values.event_kind(event) is kind
+        ]
+
+    def given(self):
+        """Return the inputs that the server was handed last."""
+        return deployments.inputs(self.handed[-1])
+
+    def test_a_server_reports_its_start_and_has_its_time(self):
+        started = heat_values.EventKind.STARTED
+        self.configure(known_hooks=['terraform'])
+        config = {'group': 'terrafrom'}
+        stack, task = self.waiting(
+            deployments.template(config=config, timeout=60)
+        )
+        begun = self.now - 9
+        (event,) = self.told(stack, heat_values.EventKind.UNKNOWN_HOOK)
+        assert 'Did you mean "terraform"?' in event
+        # The report is an object beside the result.
+        given = self.given()
+        assert given['deploy_signal_timeout'] == '60'
+        result, report = (
+            given[name].partition('?')[0]
+            for name in ('deploy_signal_id', 'deploy_progress_url')
+        )
+        assert report == f'{result}.progress'
+        assert self.told(stack, started) == []
+        for content in (b'{}', b'{"message": "half of it"}'):
+            self.swift.put_signed(given['deploy_progress_url'], content)
+            self.step(task, 10)
+        assert self.told(stack, started) == [
+            'Started: CREATE on server server'
+        ]
+        (row,) = self.deployment_rows()
+        assert (
+            row.status_reason == 'The server has started the action '
+            '[hp:started]'
+        )
+        reason = self.failed(task, stack)
+        assert 60 <= self.now - begun < 65
+        assert 'has not signalled CREATE within 60 s (property "timeout"' in (
+            reason
+        )
+        assert 'The server reported the start' in reason
+        assert f'{self.handed[0]["id"]}.notify.json' in reason
+        self.assert_withdrawn(stack, 'Server server has not signalled CREATE')
+        self.assert_nothing_waits()
+        self.delete(stack)
+        for transport in ('TEMP_URL_POLL', 'CFN_SIGNAL'):
+            stack, task = self.waiting(
+                deployments.template(
+                    config=config,
+                    delivery_timeout=30,
+                    signal_transport=transport,
+                )
             )
-            task = self.heat.begin(stack, 'CREATE')
-            self.answer = None
-            self.step(task, 9)
-            yield stack, task
+            before = self.now
+            reason = self.failed(task, stack)
+            assert 'within 30 s (property "delivery_timeout")' in reason
+            assert 'heat-agents have no hook "terrafrom"' in reason
+            assert self.now - before < 40
+            assert self.in_metadata(stack) == []
+            self.delete(stack)
 
-    def test_one_completes_it_and_the_second_is_ignored(self):
-        for stack, task in self.each():
-            resource = stack['deployment']
-            again = self.heat.load(stack)
+    def test_signals_of_heats_api_count_once_by_any_transport(self):
+        for transport in ('TEMP_URL_POLL', 'HEAT_SIGNAL', 'CFN_SIGNAL'):
+            stack, task = self.waiting(
+                deployments.template(signal_transport=transport)
+            )
+            resource = self.heat.load(stack)['deployment']
+            if transport != 'TEMP_URL_POLL':
+                report = {body.REPORT: {}, body.CONFIG_ID: 'of another'}
+                for config_id in ('of another', self.handed[-1]['id']):
+                    resource.signal({**report, body.CONFIG_ID: config_id})
+                    assert not self.step(task, 9)
+                assert self.told(stack, heat_values.EventKind.STARTED) == [
+                    'Signal: Started: CREATE on server server'
+                ]
             resource.signal({'answer': 'first'})
-            again['deployment'].signal({'answer': 'second'})
+            resource.signal({'answer': 'second'})
             self.finish(task, 20)
             assert stack.status == 'COMPLETE'
-            assert resource.FnGetAtt('answer') == 'first'
-
-    def test_one_after_a_cancellation_is_ignored_and_one_before_stays(self):
+            assert stack['deployment'].FnGetAtt('answer') == 'first'
+            self.delete(stack)
+        # One before a cancellation stays; one after it is ignored.
         stack, task = self.waiting()
         stack['deployment'].signal({'answer': 'x'})
         task.cancel()
@@ -131,89 +127,47 @@ class OtherWaysTest(deployments.DeploymentTestCase):
         self.assert_withdrawn(stack)
         assert stack['deployment'].FnGetAtt('answer') is None
 
-
-class TimeoutTest(deployments.DeploymentTestCase):
-    def test_it_ends_the_action_and_says_why(self):
-        stack, task = self.waiting(deployments.template(timeout=60))
-        assert not self.step(task, 48)
-        begun = self.now
-        reason = self.failed(task, stack)
-        assert self.now - begun < 10
-        self.assertRegex(
-            reason,
-            'Server server has not signalled CREATE within 60 s '
-            r'\(property "timeout"\)\. The server reported no start\. '
-            'See its journalctl -u os-collect-config and '
-            rf'/var/lib/heat-config/deployed/{self.handed[0]["id"]}\.json',
-        )
-        # Heat cuts the reason of an event.
-        (event,) = [
-            one for one in deployments.events(stack) if 'not signalled' in one
-        ]
-        assert event.endswith('.json'), event
-        self.assert_withdrawn(stack, 'Server server has not signalled CREATE')
-        self.assert_nothing_waits()
-
-
-class CancelTest(deployments.DeploymentTestCase):
-    def assert_taken_back(self, stack):
-        self.assert_withdrawn(stack, 'was cancelled')
-        self.assert_nothing_waits()
-
     def test_what_is_cancelled_is_taken_from_the_server(self):
-        for number in (200, 404):
-            self.handed.clear()
-            stack, task = self.waiting(
-                stack=self.heat.stack(deployments.template(), f's{number}')
-            )
+        for told in (200, 404):
+            stack, task = self.waiting()
             assert len(self.in_metadata(stack)) == 1
-            url = deployments.inputs(self.handed[-1])['deploy_control_url']
+            url = self.given()['deploy_control_url']
             assert self.swift.get_signed(url)[0] == 404
-            if number == 404:
+            if told == 404:
                 # A store that cannot tell it does not keep it there.
                 self.swift.fail(10**6, method='PUT')
             task.cancel()
-            self.assert_taken_back(stack)
-            assert self.swift.get_signed(url)[0] == number
+            self.assert_withdrawn(stack, 'was cancelled')
+            self.assert_nothing_waits()
+            assert self.swift.get_signed(url)[0] == told
+            self.swift.heal()
             self.delete(stack)
-
-    def test_a_stack_that_was_stopped_is_seen_to_be(self):
         stack, task = self.waiting()
         self.heat.stop(stack)
         self.finish(task, 5)
         assert 'CREATE was cancelled' in stack.status_reason
-        self.assert_taken_back(stack)
+        self.assert_withdrawn(stack, 'was cancelled')
 
-
-class TroubleTest(deployments.DeploymentTestCase):
-    """The object store is out of order for a while."""
-
-    def test_refused_credentials_are_replaced(self):
+    def test_an_outage_of_store_and_database_is_ridden_out(self):
         stack, task = self.waiting()
-        # Heat's database is out of order as well.
         self.break_database(rows, 'settle', 3)
         self.swift.locked_out.add(deployments.PROJECT)
         assert not self.step(task, 30)
         self.swift.locked_out.clear()
-        self.send(self.handed[0], {'answer': '42'})
-        self.finish(task, 60)
-        assert stack.status == 'COMPLETE'
-        assert stack['deployment'].FnGetAtt('answer') == '42'
-
-    def test_a_container_that_is_gone_comes_back_with_its_key(self):
-        stack, task = self.waiting()
+        # A container that is gone comes back with its key.
         name = f'heat-plugins-{stack.id}'
         self.swift.store(deployments.PROJECT).delete_container(name)
         # Swift says 401 for what is not there, as for a wrong signature.
         assert self.send(self.handed[0]) in (401, 404)
-        assert not self.step(task, 10)
-        assert self.send(self.handed[0]) == 201
-        self.finish(task, 30)
+        assert not self.step(task, 60)
+        # A result that cannot be deleted counts all the same.
+        self.swift.fail(1, 503, 'DELETE')
+        assert self.send(self.handed[0], {'answer': '42'}) == 201
+        self.finish(task, 60)
         assert stack.status == 'COMPLETE'
-
-
-class CostTest(deployments.DeploymentTestCase):
-    """Waiting costs next to nothing."""
+        assert stack['deployment'].FnGetAtt('answer') == '42'
+        self.delete(stack)
+        self.assert_nothing_left()
 
     def test_many_share_one_listing_and_one_query_and_nothing_else(self):
         parts = {
@@ -224,8 +178,10 @@ class CostTest(deployments.DeploymentTestCase):
         task = self.heat.begin(stack, 'CREATE')
         self.step(task, 160)
         assert len(self.handed) == 8
-        calls = len(self.heat.rpc.calls)
-        tokens = self.heat.auth.tokens
+        # Of many URLs only the first asks the store for anything.
+        assert [one.method for one in self.swift.seen].count('PUT') == 1
+        assert self.swift.asked().count('GET /info') == 1
+        calls, tokens = len(self.heat.rpc.calls), self.heat.auth.tokens
         seen = len(self.swift.seen)
         with self.counting_queries() as statements:
             for _ in range(40):
@@ -234,11 +190,11 @@ class CostTest(deployments.DeploymentTestCase):
         assert len(self.heat.rpc.calls) == calls
         assert self.heat.auth.tokens == tokens
         looks = self.swift.seen[seen:]
+        # A container with a key of its own is not probed.
         assert {each.method for each in looks} == {'GET'}
         listings = [each for each in looks if 'prefix' in each.query]
-        # The interval has grown to 5 s by now.
-        assert len(listings) <= 9
-        assert len(listings) >= 7
+        # The interval has grown to 5 s.
+        assert len(listings) in (7, 8, 9)
         # Of objects that may come, it asks for each now and then by name.
         peeks = [each for each in looks if each not in listings]
         assert all('/signals/' in each.where for each in peeks), peeks
@@ -247,9 +203,193 @@ class CostTest(deployments.DeploymentTestCase):
         assert len(queries) <= len(listings), queries
         assert len(statements) - len(queries) <= 40 / 3 + 1
 
-    def test_of_many_urls_only_the_first_asks_swift_for_anything(self):
-        parts = {'other': deployments.deployment()}
-        self.created(deployments.template(resources=parts))
-        made = [each for each in self.swift.seen if each.method == 'PUT']
-        assert len(made) == 3, 'a container and two signals'
-        assert self.swift.asked().count('GET /info') == 1, self.swift.asked()
+    def test_an_action_with_its_own_thread_blocks_until_there_is_news(self):
+        stack = self.created()
+        other = self.heat.stack(
+            deployments.template(
+                stack['config'].FnGetRefId(),
+                server=stack['server'].FnGetRefId(),
+                input_values={'who': 'moon'},
+            ),
+            name='other',
+        )
+        db_api.stack_update(stack.context, stack.id, {'convergence': True})
+        asked = []
+
+        def check(ask=lambda: None, timeout=3600):
+            found = self.checked(stack, stack['deployment'].id)
+            self.heat.waited = 0
+            found.update_convergence(
+                other.t.id, set(), 'engine', timeout, other, ask
+            )
+            return found
+
+        def cancel():
+            asked.append(self.now)
+            if len(asked) > 20:
+                raise check_resource.CancelOperation
+
+        self.answer = None
+        self.assertRaises(check_resource.CancelOperation, check, cancel)
+        # Heat is asked each second, and no more often.
+        self.assertAlmostEqual(20, asked[-1] - asked[0], delta=5)
+        assert self.now - asked[-1] <= 1
+        self.assert_nothing_waits()
+        assert self.in_metadata(stack) == []
+        # Heat's own clock, which does not stand still.
+        begun = self.now
+        with mock.patch(
+            'heat.common.timeutils.Duration.expired',
+            side_effect=lambda: self.now >= begun + 50,
+        ):
+            self.assertRaises(scheduler.Timeout, check, timeout=50)
+        assert self.now - begun <= 52
+        self.assert_nothing_waits()
+        number, answered = len(self.handed), self.now + 20.3
+
+        def send():
+            if self.now >= answered and len(self.handed) > number:
+                self.meanwhile = lambda: None
+                self.send(self.handed[-1])
+
+        self.meanwhile = send
+        assert check().status == 'COMPLETE'
+        assert 0 <= self.now - answered <= 1
+        assert self.heat.waited == 0
+
+
+class ChangedKeyTest(deployments.DeploymentTestCase):
+    """The account's key is changed while a server has a URL of it."""
+
+    def test_under_auto_the_action_is_delivered_again(self):
+        self.swift = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
+        whole = deployments.template(signal_transport='AUTO')
+        stack, task = self.waiting(whole)
+        del self.swift.seen[:]
+        self.step(task, 300)
+        probes = [one for one in self.swift.seen if one.method == 'HEAD']
+        assert len(probes) in range(5, 11)
+        assert all(one.signed for one in probes)
+        # A store that is away changes nothing.
+        self.swift.fail(1000, 503, 'HEAD')
+        self.step(task, 100)
+        assert len(self.handed) == 1
+        self.swift.heal()
+        account = self.swift.account(deployments.PROJECT)
+        former, account[KEY] = account[KEY], 'somebody else'
+        assert self.send(self.handed[0]) == 403
+        self.step(task, 70)
+        assert len(self.handed) == 2
+        assert len(self.in_metadata(stack)) == 1
+        [event] = [
+            one for one in deployments.events(stack) if 'TempURL key' in one
+        ]
+        assert 'delivers the action again' in event
+        # Another engine resumes under a former key that stays valid: the
+        # server answers with what it has.
+        account[f'{KEY}-2'], account[KEY] = account[KEY], former
+        self.dies(stack)
+        hubs.HUBS.clear()
+        again = self.heat.load(stack)
+        task = self.heat.begin(again, 'UPDATE', whole)
+        self.step(task, 70)
+        assert self.actions() == ['CREATE', 'CREATE']
+        assert self.send(self.handed[1], {'answer': 'new'}) == 201
+        self.finish(task)
+        assert again.status == 'COMPLETE'
+        assert again['deployment'].FnGetAtt('answer') == 'new'
+        self.delete(again)
+        assert self.deployment_rows() == []
+        assert self.swift.containers == {}
+
+
+SECRET = 'hunter2 "quoted"'
+PARAMETERS = {
+    'password': {'type': 'string', 'hidden': True},
+    'tokens': {'type': 'json', 'hidden': True, 'default': {'a': 'tok-en-1'}},
+    'user': {'type': 'string', 'default': 'root-user'},
+}
+
+
+class HiddenTest(deployments.DeploymentTestCase):
+    """What a server sends of hidden parameters is masked, and stored so."""
+
+    def test_hidden_parameters_are_masked_in_what_is_stored_and_told(self):
+        whole = deployments.template(
+            input_values={
+                'plain': {'get_param': 'user'},
+                'secret': {'get_param': 'password'},
+                'url': {
+                    'str_replace': {
+                        'template': 'mysql://root-user:PW@db',
+                        'params': {'PW': {'get_param': 'password'}},
+                    }
+                },
+                'map': {'get_param': 'tokens'},
+            }
+        )
+        whole['parameters'] = PARAMETERS
+        for transport in ('TEMP_URL_POLL', 'HEAT_SIGNAL'):
+            part = whole['resources']['deployment']['properties']
+            part['signal_transport'] = transport
+            stack = self.heat.stack(
+                whole, transport, parameters={'password': SECRET}
+            )
+            _, task = self.waiting(stack=stack)
+            # As a hook that has crashed, with all that it was given.
+            config = self.handed[-1]
+            given = deployments.inputs(config)
+            answer = {
+                'deploy_status_code': 3,
+                'deploy_stdout': f'{given["url"]} {given["plain"]}',
+                'deploy_stderr': f'{given!r}\n{json.dumps(given)} {SECRET}',
+                'answer': given['secret'],
+            }
+            if transport == 'HEAT_SIGNAL':
+                stack['deployment'].signal(answer)
+            else:
+                self.send(config, answer)
+            reason = self.failed(task, stack)
+            (row,) = [
+                each
+                for each in self.deployment_rows()
+                if each.id == stack['deployment'].resource_id
+            ]
+            found = row.output_values
+            assert found['deploy_stdout'] == (
+                'mysql://root-user:******@db root-user'
+            )
+            shown = stack['deployment'].FnGetAtt('deploy_stderr')
+            assert shown == found['deploy_stderr']
+            assert 'root-user' in shown
+            if transport == 'TEMP_URL_POLL':
+                assert 'temp_url_sig=***' in shown
+            for text in (shown, reason, *deployments.events(stack)):
+                for secret in ('hunter2', 'tok-en-1'):
+                    assert secret not in text
+            assert '******' in reason
+            # Neither an output that the config declares nor what the server
+            # gets.
+            assert found['answer'] == given['secret'] == SECRET
+            assert 'hunter2' not in json.dumps(config['options'])
+
+    def test_values_that_a_stack_hands_down_are_known_below_it(self):
+        whole = {'heat_template_version': '2021-04-16'}
+        above = self.heat.stack(
+            {**whole, 'parameters': PARAMETERS},
+            name='above',
+            parameters={'password': SECRET},
+        )
+        middle = self.heat.stack(whole, name='middle', owner_id=above.id)
+        number = {'type': 'number', 'hidden': True, 'default': 123456}
+        missing = {'type': 'string', 'hidden': True}
+        below = self.heat.stack(
+            {**whole, 'parameters': {'own': number, 'missing': missing}},
+            name='below',
+            owner_id=middle.id,
+        )
+        assert set(server_fleets.hidden_values(below)) == {
+            SECRET,
+            'tok-en-1',
+            '123456',
+        }

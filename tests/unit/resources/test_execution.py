@@ -17,8 +17,7 @@ class ExecutionTest(fake_mistral.MistralTestCase):
 
     def setUp(self):
         super().setUp()
-        self.mistral.workflows.add('build', {'what': 1})
-        self.mistral.workflows.add('tidy')
+        self.build = self.mistral.workflows.add('build', {'what': 1})
         self.executions = self.mistral.executions
         self.ending = {
             'output': '{"answer": 42}',
@@ -51,14 +50,13 @@ class ExecutionTest(fake_mistral.MistralTestCase):
     def actions(self):
         return [action for action, _ in self.ran()]
 
-    def gone(self):
-        """Delete the stack; say whether no execution is left."""
-        self.heat.delete(self.stack)
-        return self.executions.rows == {}
+    def state(self):
+        return self.executions.latest()['state']
 
-
-class RunningTest(ExecutionTest):
     def test_it_is_complete_once_the_workflow_has_succeeded(self):
+        said = self.invalid(workflow='nowhere')
+        assert 'there is no workflow "nowhere"' in said
+        assert 'BACKUP' in self.invalid(actions=['BACKUP'])
         run = self.make(params={'env': {'mine': 1}, 'task_name': 'last'})
         assert run.FnGetRefId() == self.executions.latest()['id']
         assert self.attribute('published') == {'a': 2, 'b': 1}
@@ -67,25 +65,34 @@ class RunningTest(ExecutionTest):
         params = json.loads(self.executions.latest()['params'])
         assert params['task_name'] == 'last'
         assert params['env']['mine'] == 1
-        about = {'action': 'CREATE', 'stack_name': 'stack'}
-        about['resource_name'] = 'it'
-        assert about.items() <= params['env']['heat'].items()
-        # The results outlive the execution.
+        assert params['env']['heat'] == {
+            'action': 'CREATE',
+            'stack_name': 'stack',
+            'stack_id': self.stack.id,
+            'resource_name': 'it',
+        }
+        # Results too large to store are read from Mistral.
+        self.ending['output'] = json.dumps({'answer': 'x' * 100000})
+        self.update(workflow=self.build, namespace='space')
+        row = self.executions.latest()
+        assert row['workflow_id'] == self.build
+        assert row['workflow_namespace'] == 'space'
+        assert 'result' not in self.it.data()
+        assert len(self.attribute('output')['answer']) == 100000
+        # The name of an environment in Mistral stays as it is.
+        self.ending['output'] = '{"answer": 42}'
+        self.update(params={'env': 'named'})
+        assert json.loads(self.executions.latest()['params']) == {
+            'env': 'named'
+        }
+        # Other results outlive the execution.
         self.executions.rows.clear()
         assert self.attribute('output') == {'answer': 42}
+        assert self.attribute('state') == 'SUCCESS'
+        assert self.attribute('state_info') is None
 
-    def test_results_too_large_to_store_are_read_from_mistral(self):
-        self.ending['output'] = json.dumps({'answer': 'x' * 100000})
-        run = self.make()
-        assert 'result' not in run.data()
-        assert len(self.attribute('output')['answer']) == 100000
-
-    def test_what_cannot_be_is_refused(self):
-        said = self.invalid(workflow='nowhere')
-        assert 'there is no workflow "nowhere"' in said
-        assert 'BACKUP' in self.invalid(actions=['BACKUP'])
-
-    def test_the_reason_is_that_of_mistral_cut_to_a_line(self):
+    def test_each_failure_has_a_reason_and_is_made_up_for(self):
+        # That of Mistral is cut to a line.
         self.ending = {
             'state': 'ERROR',
             'state_info': 'Failure caused by error in tasks: a\n\n  a -> '
@@ -100,30 +107,13 @@ class RunningTest(ExecutionTest):
         self.ending = {'state': 'SUCCESS'}
         self.update()
         assert self.actions() == ['CREATE', 'CREATE']
-
-    def test_what_mistral_refuses_leaves_nothing(self):
+        assert self.delete() == []
+        # What Mistral refuses leaves nothing.
         refused = fake_mistral.refused(400, "Invalid input [missing=['who']]")
-        self.mistral.fail('executions.create', refused)
+        self.mistral.fail('executions.begin', refused)
         assert "Invalid input [missing=['who']]" in self.refused()
-        assert self.executions.rows == {}
-        assert self.gone()
-
-    def test_one_that_may_have_begun_behind_an_outage_goes_with_it(self):
-        self.no_patience()
-        away = fake_mistral.UNAVAILABLE
-        self.mistral.fail('executions.create', away, effect=True)
-        self.refused()
-        assert len(self.executions.rows) == 1
-        assert self.gone()
-
-    def test_the_workflow_may_be_an_id_or_in_a_namespace(self):
-        number = self.mistral.workflows.find('build')['id']
-        self.make(workflow=number)
-        assert self.executions.latest()['workflow_id'] == number
-        self.update(namespace='space')
-        assert self.executions.latest()['workflow_namespace'] == 'space'
-
-    def test_a_run_over_time_is_cancelled(self):
+        assert self.delete() == []
+        # Over time it is cancelled.
         self.heat.meanwhile = lambda: None
         times = itertools.count(0, 5)
         clock = types.SimpleNamespace(monotonic=lambda: next(times))
@@ -131,15 +121,25 @@ class RunningTest(ExecutionTest):
         self.patch(execution, 'time', clock)
         reason = self.refused(timeout=35)
         assert 'was still RUNNING after 35 s' in reason
-        assert self.executions.latest()['state'] == 'CANCELLED'
+        assert self.state() == 'CANCELLED'
+        # One that may have begun behind an outage goes with the stack.
+        self.delete()
+        self.no_patience()
+        away = fake_mistral.UNAVAILABLE
+        self.mistral.fail('executions.begin', away, effect=True)
+        self.refused()
+        assert len(self.executions.rows) == 1
+        assert self.delete() == []
 
-    def test_a_changed_input_runs_it_again(self):
+    def test_it_runs_on_the_actions_that_are_named(self):
         self.make()
         self.update(input={'what': 'little'})
         assert self.ran() == [('CREATE', 'all'), ('UPDATE', 'little')]
-
-    def test_suspend_and_resume(self):
-        given = {'actions': ['SUSPEND', 'RESUME']}
+        # Another description is no reason.
+        self.update(input={'what': 'little'}, description='x')
+        assert len(self.executions.rows) == 2
+        assert self.delete() == []
+        given = {'actions': ['SUSPEND', 'RESUME', 'DELETE']}
         self.make(**given)
         # Without UPDATE a change runs nothing.
         self.update(**given, input={'what': 'b'})
@@ -147,23 +147,13 @@ class RunningTest(ExecutionTest):
         self.heat.run(self.stack, self.stack.SUSPEND)
         self.heat.run(self.stack, self.stack.RESUME)
         assert self.actions() == ['SUSPEND', 'RESUME']
-
-    def test_delete_runs_it_and_then_takes_all_executions_away(self):
-        self.make(actions=['CREATE', 'DELETE'])
-        seen = []
-        self.heat.meanwhile = lambda: (seen.append(self.actions()), self.end())
-        assert self.gone()
-        assert seen[:1] == [['CREATE', 'DELETE']]
-
-    def test_a_failed_run_at_deletion_fails_it_and_is_tried_again(self):
-        self.make(actions=['DELETE'])
+        # A failed run at a deletion fails that, and is repeated.
         self.ending['state'] = 'ERROR'
         self.assertRaises(AssertionError, self.heat.delete, self.stack)
+        assert self.actions() == ['SUSPEND', 'RESUME', 'DELETE']
         self.ending['state'] = 'SUCCESS'
-        assert self.gone()
+        assert self.delete() == []
 
-
-class EndingTest(ExecutionTest):
     def begun(self):
         self.heat.meanwhile = lambda: None
         self.stack = self.heat.stack(self.template())
@@ -173,34 +163,19 @@ class EndingTest(ExecutionTest):
         assert self.state() == 'RUNNING'
         return runner
 
-    def state(self):
-        return self.executions.latest()['state']
-
-    def test_one_that_is_gone_has_failed(self):
-        runner = self.begun()
-        self.executions.rows.clear()
-        self.heat.waited += 60
-        while not runner.step():
-            pass
-        assert 'no longer in Mistral' in self.it.status_reason
-
-    def test_cancelling_the_stack_cancels_it(self):
+    def test_it_ends_with_the_action_of_its_stack(self):
+        # That was cancelled, or cancelled by another engine, or is deleted.
         self.begun().cancel()
         assert self.state() == 'CANCELLED'
-
-    def test_so_does_cancelling_that_heat_tells_nobody_of(self):
+        self.delete()
         runner = self.begun()
-        other = self.heat.load(self.stack)
-        other.current_traversal = 'another'
-        other.status = other.FAILED
-        other.store()
+        self.heat.stop(self.stack)
         self.heat.waited += 5
         for _ in range(20):
             if runner.step():
                 break
         assert self.state() == 'CANCELLED'
-
-    def test_deleting_cancels_it_before_it_is_taken_away(self):
+        self.delete()
         runner = self.begun()
         self.mistral.calls.clear()
         self.heat.delete(self.heat.load(self.stack))
@@ -208,12 +183,12 @@ class EndingTest(ExecutionTest):
             'executions.update',
             'executions.delete',
         ]
-        assert self.executions.rows == {}
-        # Letting go of it would have cancelled the run, too.
-        del runner
+        # One that is gone has failed.
+        self.heat.waited += 60
+        while not runner.step():
+            pass
+        assert 'no longer in Mistral' in self.it.status_reason
 
-
-class OutageTest(ExecutionTest):
     def test_passing_errors_are_ridden_out_and_nothing_runs_twice(self):
         for effect, error in (
             (False, fake_mistral.DOWN),
@@ -221,18 +196,17 @@ class OutageTest(ExecutionTest):
         ):
             self.mistral.fail('executions.get', error, error)
             self.mistral.fail('tasks.list', error)
-            for call in ('create', 'update', 'delete'):
+            for call in ('begin', 'update', 'delete'):
                 name = f'executions.{call}'
                 self.mistral.fail(name, error, error, effect=effect)
             self.make()
             assert self.actions() == ['CREATE']
-            assert self.gone()
+            assert self.delete() == []
             self.mistral.faults.clear()
-
-    def test_a_delete_gives_up_on_a_mistral_that_stays_away(self):
+        # A delete gives up on a Mistral that stays away.
         self.make()
         self.mistral.fail('executions.delete', *[fake_mistral.DOWN] * 9999)
         self.assertRaises(AssertionError, self.heat.delete, self.stack)
         assert 'cannot delete the execution' in self.it.status_reason
         self.mistral.faults.clear()
-        assert self.gone()
+        assert self.delete() == []

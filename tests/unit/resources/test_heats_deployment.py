@@ -1,20 +1,127 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Heat's own deployments do worse: the same tests, with both classes.
+"""Heat's own deployments: theirs work with ours, and back; what is better.
 
-Each of these tests passes with our classes and fails with Heat's, strictly:
-once Heat does better, its case here fails and can go.
+Each of the `Scenarios` passes with our classes and fails with Heat's,
+strictly: once Heat does better, its case here fails and can go.
 """
 
 import datetime
 import json
 
-from heat.common import exception
+from heat.engine import resource
 from heat.engine.clients.os import swift as heats_swift
+from heat.engine.resources.openstack.heat import software_deployment as base
+from heat.engine.resources.openstack.heat import structured_config
 from oslo_utils import timeutils
+import pytest
 from swiftclient import exceptions as swift_exceptions
 
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
+
+HEATS = [
+    base.SoftwareDeployment,
+    base.SoftwareDeploymentGroup,
+    base.SoftwareDeployments,
+    structured_config.StructuredDeployment,
+    structured_config.StructuredDeploymentGroup,
+    structured_config.StructuredDeployments,
+]
+FIELDS = (
+    'type',
+    'default',
+    'required',
+    'implemented',
+    'update_allowed',
+    'immutable',
+)
+
+
+@pytest.mark.parametrize('heats', HEATS, ids=lambda heats: heats.__name__)
+def test_what_a_template_says_of_heats_class_it_may_say_of_ours(heats):
+    ours = deployments.OURS[f'OS::Heat::{heats.__name__}']
+    theirs, schema = heats.properties_schema, ours.properties_schema
+    # Only a group has these.
+    is_group = 'servers' in schema
+    assert set(schema) - set(theirs) == {
+        'delivery_timeout',
+        'signal_url_lifetime',
+        'timeout',
+        'trigger_by_servers',
+        'trigger_url',
+        *(['max_failures', 'members'] if is_group else ()),
+    }
+    different = {
+        (key, field)
+        for key in theirs
+        for field in FIELDS
+        if getattr(theirs[key], field) != getattr(schema[key], field)
+    }
+    # An update in place is what ours does better.
+    assert different == {('signal_transport', 'update_allowed')}
+    allowed, former = (
+        set(each['signal_transport'].constraints[0].allowed)
+        for each in (schema, theirs)
+    )
+    assert former <= allowed
+    assert allowed - former == {'AUTO', 'TEMP_URL_POLL'}
+    theirs, schema = heats.attributes_schema, ours.attributes_schema
+    # Heat adds those of all types once one is made.
+    for key in theirs.keys() - heats.base_attributes_schema:
+        assert schema[key].type == theirs[key].type
+    assert set(schema) - set(theirs) - {'show'} == {
+        'signal_transport',
+        'runs',
+        'trigger_url',
+        *(['members'] if is_group else ()),
+    }
+    # A template in the place of a type needs Heat's attributes alone.
+    assert set(schema.copy()) == set(theirs)
+    assert ours.support_status.to_dict() == heats.support_status.to_dict()
+
+
+class WithdrawnTest(deployments.DeploymentTestCase):
+    """An update was cancelled; then heat-plugins was removed."""
+
+    def test_heats_own_class_delivers_replaces_and_deletes(self):
+        inputs = [{'name': 'who', 'replace_on_change': True}]
+        given = {'config': {'inputs': inputs}, 'input_values': {'who': 'a'}}
+        stack = self.created(deployments.template(**given))
+        changed = deployments.template(**given, name='changed')
+        _, task = self.waiting(changed, 'UPDATE', stack)
+        task.cancel()
+        self.assert_withdrawn(stack, 'cancelled')
+        (row,) = self.deployment_rows()
+
+        def heats(name, **properties):
+            """Return the deployment as Heat's own class has it."""
+            other = self.heat.stack(
+                deployments.template(
+                    server=stack['server'].resource_id,
+                    config=stack['config'].resource_id,
+                    signal_transport='NO_SIGNAL',
+                    **properties,
+                ),
+                name,
+            )
+            own = base.SoftwareDeployment(
+                'deployment', other['deployment'].t, other
+            )
+            own.resource_id = row.id
+            return own
+
+        own = heats('other', input_values={'who': 'b'})
+        self.assertRaises(
+            resource.UpdateReplace, own.handle_update, own.t, None, {}
+        )
+        own = heats('same', input_values={'who': 'a'})
+        own.handle_update(own.t, None, {})
+        (config,) = self.in_metadata(stack)
+        assert deployments.inputs(config)['deploy_action'] == 'UPDATE'
+        assert row.config_id not in self.config_ids()
+        # It deletes all of it.
+        own._delete_resource()
+        assert self.deployment_rows() == []
 
 
 class SwiftClient:
@@ -27,13 +134,9 @@ class SwiftClient:
 
     def __init__(self):
         self.containers = {}
-        self.failing = 0
         self.clock = timeutils.utcnow
 
     def _check(self, container=None, name=None):
-        if self.failing:
-            self.failing -= 1
-            raise swift_exceptions.ClientException('no', http_status=503)
         there = self.containers.get(container)
         if there is None or (name is not None and name not in there):
             raise swift_exceptions.ClientException('no', http_status=404)
@@ -99,48 +202,10 @@ class Scenarios:
         self.lag(seconds=30)
         self.update(stack, deployments.template(name='x'))
 
-    def test_a_body_that_is_no_json_leaves_a_deployment_to_be_read(self):
-        stack, _ = self.fails(deployments.template(), b'{"a": ')
-        stack['deployment'].FnGetAtt('deploy_stdout')
-
-    def test_a_passing_error_is_ridden_out(self):
-        stack, task = self.waiting()
-        self.break_swift(times=2)
-        self.step(task, 5)
-        self.send(self.handed[0])
-        self.finish(task, 60)
-        assert stack.status == 'COMPLETE'
-
-    def test_no_output_of_the_former_action_remains(self):
-        self.answer = {'answer': '1'}
-        stack = self.created(deployments.template())
-        self.answer = {'deploy_stdout': 'second'}
-        self.update(stack, deployments.template(name='x'))
-        again = self.heat.load(stack)
-        assert again['deployment'].FnGetAtt('answer') is None
-
-    def test_without_a_config_it_has_the_attributes_that_all_have(self):
-        whole = deployments.template(actions=['SUSPEND'])
-        del whole['resources']['deployment']['properties']['config']
-        stack = self.created(whole)
-        assert stack['deployment'].FnGetAtt('deploy_stdout') is None
-
 
 class DoneBetterTest(Scenarios, deployments.DeploymentTestCase):
     def lag(self, seconds):
         """Ours looks at no clock but its own."""
-
-    def break_swift(self, times):
-        self.swift.fail(times, 503)
-
-    def test_without_a_config_it_has_no_other_attributes(self):
-        whole = deployments.template(actions=['SUSPEND'])
-        del whole['resources']['deployment']['properties']['config']
-        resource = self.created(whole)['deployment']
-        assert resource.FnGetAtt('signal_transport') is None
-        self.assertRaises(
-            exception.InvalidTemplateAttribute, resource.FnGetAtt, 'answer'
-        )
 
 
 @heat_fixture.fails_with_heats(Scenarios)
@@ -164,9 +229,6 @@ class HeatsOwnTest(Scenarios, deployments.DeploymentTestCase):
         self.client.clock = lambda: (
             timeutils.utcnow() - datetime.timedelta(seconds=seconds)
         )
-
-    def break_swift(self, times):
-        self.client.failing = times
 
     def send(self, config, answer=None):
         given = deployments.inputs(config)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OS::Mistral::Environment and OS::Mistral::Action."""
+"""OS::Mistral::Environment and OS::Mistral::Action.
+
+The first shows what holds for each type that is an object of Mistral's.
+"""
 
 import json
 
@@ -10,163 +13,135 @@ from heat_plugins.resources import action
 from heat_plugins.resources import environment
 from tests.unit.resources import fake_mistral
 
-
-class NamedTest(fake_mistral.MistralTestCase):
-    TYPES = {
-        'OS::Mistral::Environment': environment.Environment,
-        'OS::Mistral::Action': action.Action,
-    }
-
-    @property
-    def manager(self):
-        return getattr(self.mistral, self.NAME)
-
-    def made(self):
-        """Return what is there, by name."""
-        rows = {row['name']: row for row in self.manager.rows.values()}
-        rows.pop('std.echo', None)
-        return rows
+REFUSED = fake_mistral.refused(400, 'not so')
 
 
-class _Common:
-    """What holds for both."""
+class EnvironmentTest(fake_mistral.MistralTestCase):
+    TYPE = 'OS::Mistral::Environment'
+    TYPES = {TYPE: environment.Environment}
+    PROPERTIES = {'name': 'mine', 'variables': {'a': {'b': 1}}}
+    CHANGED = {'variables': {}, 'description': 'new'}
 
-    def gone(self):
-        """Delete the stack; say whether all has gone."""
-        self.heat.delete(self.stack)
-        return self.made() == {}
+    def setUp(self):
+        super().setUp()
+        self.environments = self.mistral.environments
+
+    def names(self):
+        return [row['name'] for row in self.environments.rows.values()]
 
     def test_a_change_is_an_update_and_another_name_another_one(self):
         found = self.make()
-        before = self.made()['mine']['id']
+        row = self.environments.only()
+        assert json.loads(row['variables']) == {'a': {'b': 1}}
         # Data of the former release is no hindrance.
-        found.data_set('id', before)
+        found.data_set('id', row['id'])
         self.update(**self.CHANGED)
-        assert self.mistral.changes() == [f'{self.NAME}.update']
-        assert self.made()['mine']['id'] == before
+        assert self.mistral.changes() == ['environments.update']
+        assert self.environments.only() is row
+        assert json.loads(row['variables']) == {}
+        row['variables'] = '{"x": 7}'
+        assert self.attribute('variables') == {'x': 7}
+        # Nothing of it is known while Mistral is away.
+        self.mistral.fail('environments.get', fake_mistral.DOWN)
+        assert self.attribute('variables') is None
+        # One that somebody deleted is made again.
+        self.environments.rows.clear()
+        assert 'the environment is no longer in Mistral' in self.check_fails()
+        self.update()
+        self.heat.run(self.stack, self.stack.CHECK)
         self.update(name='other')
-        assert list(self.made()) == ['other']
+        assert self.names() == ['other']
         # Without a name it gets one of its own.
         self.update(name=None)
-        (name,) = self.made()
+        (name,) = self.names()
         assert name.startswith('stack-it-')
         assert self.it.FnGetRefId() == name
-        assert self.gone()
+        assert self.delete() == []
 
-    def test_a_name_that_is_taken_is_left_alone(self):
-        self.add('mine')
+    def test_what_mistral_refuses_leaves_nothing_and_is_mended(self):
+        self.environments.create(name='mine')
         assert '"mine" already' in self.refused()
-        self.heat.delete(self.stack)
-        assert list(self.made()) == ['mine']
-
-    def test_one_that_somebody_deleted_is_made_again(self):
-        self.make()
-        self.manager.remove('mine')
-        self.check_fails()
+        self.delete()
+        assert self.names() == ['mine']
+        self.environments.rows.clear()
+        self.mistral.fail('environments.create', REFUSED)
+        assert 'cannot create the environment: Mistral' in self.refused()
+        assert self.names() == []
         self.update()
-        assert list(self.made()) == ['mine']
-        self.heat.run(self.stack, self.stack.CHECK)
+        assert self.names() == ['mine']
+        assert self.delete() == []
+        # One made behind an outage goes with the stack.
+        self.no_patience()
+        away = fake_mistral.UNAVAILABLE
+        self.mistral.fail('environments.create', away, effect=True)
+        assert 'Mistral answers 503: no reason given' in self.refused()
+        assert self.names() == ['mine']
+        assert self.delete() == []
 
     def test_passing_errors_are_ridden_out(self):
         for effect, error in (
             (False, fake_mistral.DOWN),
             (True, fake_mistral.UNAVAILABLE),
         ):
-            self.mistral.fail(f'{self.NAME}.get', error, error)
+            self.mistral.fail('environments.get', error, error)
             for call in ('create', 'update', 'delete'):
-                name = f'{self.NAME}.{call}'
+                name = f'environments.{call}'
                 self.mistral.fail(name, error, error, effect=effect)
             self.make()
             self.update(**self.CHANGED)
-            assert list(self.made()) == ['mine']
-            assert self.gone()
+            assert self.names() == ['mine']
+            assert self.delete() == []
             self.mistral.faults.clear()
 
-    def test_what_mistral_refuses_leaves_nothing_and_is_mended(self):
-        refused = fake_mistral.refused(400, 'not so')
-        self.mistral.fail(f'{self.NAME}.create', refused)
-        assert 'not so' in self.refused()
-        assert self.made() == {}
-        self.update()
-        assert list(self.made()) == ['mine']
-        assert self.gone()
-        # One made behind an outage goes with the stack.
-        self.no_patience()
-        away = fake_mistral.UNAVAILABLE
-        self.mistral.fail(f'{self.NAME}.create', away, effect=True)
-        self.refused()
-        assert list(self.made()) == ['mine']
-        assert self.gone()
 
-
-class EnvironmentTest(_Common, NamedTest):
-    TYPE = 'OS::Mistral::Environment'
-    NAME = 'environments'
-    PROPERTIES = {'name': 'mine', 'variables': {'a': {'b': 1}}}
-    CHANGED = {'variables': {'a': 2}, 'description': 'new'}
-
-    def add(self, name):
-        self.manager.add({'name': name, 'variables': '{}'})
-
-    def test_the_variables(self):
-        self.make()
-        row = self.made()['mine']
-        assert json.loads(row['variables']) == {'a': {'b': 1}}
-        self.update(variables={})
-        assert json.loads(self.made()['mine']['variables']) == {}
-        self.made()['mine']['variables'] = '{"x": 7}'
-        assert self.attribute('variables') == {'x': 7}
-
-
-class ActionTest(_Common, NamedTest):
+class ActionTest(fake_mistral.MistralTestCase):
     TYPE = 'OS::Mistral::Action'
+    TYPES = {TYPE: action.Action}
     ERRORS = (
         exception.ResourcePropertyConflict,
         exception.PropertyUnspecifiedError,
     )
-    NAME = 'actions'
     PROPERTIES = {
         'name': 'mine',
         'base': 'std.echo',
         'base_input': {'output': '<% $.who %>'},
         'input': ['who', {'times': 1}],
     }
-    CHANGED = {'base_input': {'output': 'hello <% $.who %>'}}
-    DEFINITION = 'greet:\n  base: std.echo\n  base-input: {output: hi}\n'
 
-    def add(self, name):
-        self.manager.add(f"version: '2.0'\n{name}: {{base: std.echo}}\n")
+    def content(self):
+        """Return the name and the content of the action in Mistral."""
+        row = self.mistral.actions.only()
+        text = row['definition']
+        assert text.startswith("version: '2.0'\n")
+        return row['name'], yaml.safe_load(text)[row['name']]
 
-    def invalid(self, **properties):
-        given = {**dict.fromkeys(self.PROPERTIES), **properties}
-        return super().invalid(**given)
-
-    def test_the_properties_make_a_definition(self):
+    def test_the_properties_or_a_definition_make_an_action(self):
         # As a template's json parameter is that is got in two places;
         # Mistral knows no anchors.
         shared = {'region': 'north'}
         output = {'who': '<% $.who %>', 'two': [shared, shared]}
         self.make(base_input={'output': output})
-        text = self.made()['mine']['definition']
-        assert text.startswith("version: '2.0'\n")
+        text = self.mistral.actions.only()['definition']
         assert text.count('region: north') == 2
-        assert yaml.safe_load(text)['mine'] == {
+        expected = {
             'base': 'std.echo',
             'base-input': {'output': output},
             'input': ['who', {'times': 1}],
         }
+        assert self.content() == ('mine', expected)
         assert 'who' in self.attribute('input')
-
-    def test_a_definition_gets_the_name(self):
-        self.make(**dict.fromkeys(self.PROPERTIES), definition=self.DEFINITION)
-        ((name, row),) = self.made().items()
+        self.update(base_input=None)
+        assert self.mistral.changes() == ['actions.update']
+        del expected['base-input']
+        assert self.content() == ('mine', expected)
+        # A definition gets the name.
+        definition = 'greet:\n  base: std.echo\n  base-input: {output: hi}\n'
+        none = dict.fromkeys(self.PROPERTIES)
+        self.update(**none, definition=definition)
+        name, content = self.content()
         assert name.startswith('stack-it-')
-        definition = {'base': 'std.echo', 'base-input': {'output': 'hi'}}
-        assert yaml.safe_load(row['definition'])[name] == definition
-
-    def test_a_template_of_the_type_can_be_had(self):
-        found = action.Action.resource_to_template(self.TYPE, 'hot')
-        assert 'output' in found['parameters']
+        assert content == {'base': 'std.echo', 'base-input': {'output': 'hi'}}
+        assert self.delete() == []
 
     def test_what_is_no_action_is_refused(self):
         for properties, said in (
@@ -177,4 +152,7 @@ class ActionTest(_Common, NamedTest):
             ({'definition': 'a: {input: [c]}'}, "'base' is required"),
             ({'base': 'b', 'base_input': {'c': '<% $. '}}, 'Parse error'),
         ):
-            assert said in self.invalid(**properties)
+            given = {**dict.fromkeys(self.PROPERTIES), **properties}
+            assert said in self.invalid(**given)
+        found = action.Action.resource_to_template(self.TYPE, 'hot')
+        assert 'output' in found['parameters']

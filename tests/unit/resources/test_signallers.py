@@ -93,7 +93,14 @@ class TriggerTest(SignallerTestCase):
         assert stack.status == 'COMPLETE'
         return stack
 
-    def test_a_server_starts_nothing(self):
+    def url(self, stack, context=None):
+        loaded = self.heat.load(stack, context)
+        return loaded['deployment'].FnGetAtt('trigger_url')
+
+    def data(self, stack):
+        return set(self.heat.load(stack)['deployment'].data())
+
+    def test_a_server_starts_nothing_unless_the_template_permits_it(self):
         stack = self.stack()
         for context in (self.server(stack), self.own(stack)):
             said = self.send_as(stack, context, BACKUP)
@@ -102,15 +109,22 @@ class TriggerTest(SignallerTestCase):
                 'servers. To permit that, set property "trigger_by_servers"'
             )
         assert self.given(stack) == []
+        self.delete(stack)
+        for name in ('trigger_by_servers', 'trigger_url'):
+            stack = self.stack(**{name: True})
+            said = self.send_as(stack, self.server(stack), BACKUP)
+            assert 'of BACKUP has started' in said
+            self.delete(stack)
 
-    def url(self, stack, context):
-        loaded = self.heat.load(stack, context)
-        return loaded['deployment'].FnGetAtt('trigger_url')
-
-    def test_who_may_not_update_the_stack_does_not_see_its_trigger_url(self):
-        stack = self.stack(trigger_url=True)
-        url = self.url(stack, self.heat.context)
+    def test_a_trigger_url_is_there_for_those_who_may_update_the_stack(self):
+        stack = self.created(self.template())
+        self.update(stack, self.template(trigger_url=True))
+        url = self.url(stack)
         assert '/signal/' in url
+        assert 'Timestamp' not in url
+        assert self.url(stack) == url
+        # Asking for it is nothing to the server.
+        assert self.actions() == ['CREATE']
         assert self.url(stack, self.reader()) is None
         assert self.url(stack, self.server(stack)) is None
         # With the rules of former years a reader may update stacks, too.
@@ -118,73 +132,57 @@ class TriggerTest(SignallerTestCase):
         assert self.url(stack, self.reader()) == url
         said = self.send_as(stack, self.reader(), BACKUP)
         assert 'of BACKUP has started' in said
-
-    def test_the_key_of_a_trigger_url_goes_where_the_user_stays(self):
-        stack = self.stack(signal_transport='HEAT_SIGNAL', trigger_url=True)
-        self.update(stack, self.template(signal_transport='HEAT_SIGNAL'))
-        left = self.heat.load(stack)['deployment'].data()
-        assert 'user_id' in left
-        assert not {'access_key', 'secret_key'} & set(left)
-
-    def test_a_template_may_permit_it(self):
-        for name in ('trigger_by_servers', 'trigger_url'):
-            stack = self.stack(**{name: True})
-            said = self.send_as(stack, self.server(stack), BACKUP)
-            assert 'of BACKUP has started' in said
-            self.delete(stack)
+        self.update(stack, self.template())
+        assert self.url(stack) is None
+        keys = {'access_key', 'secret_key'}
+        assert not {'user_id', *keys} & self.data(stack)
+        # Its key goes also where the user stays.
+        self.delete(stack)
+        heats = {'signal_transport': 'HEAT_SIGNAL'}
+        stack = self.stack(trigger_url=True, **heats)
+        self.update(stack, self.template(**heats))
+        assert 'user_id' in self.data(stack)
+        assert not keys & self.data(stack)
 
 
 class ResultTest(SignallerTestCase):
-    """Results, and reports, of actions that are waited for."""
-
-    def waiting_for(self, transport='CFN_SIGNAL', **properties):
-        return self.waiting(
-            self.template(signal_transport=transport, **properties)
-        )
-
-    def assert_refused(self, stack, context, details, why):
-        said = self.send_as(stack, context, details)
-        assert 'Result refused: ' in said
-        assert why in said
-        (row,) = self.deployment_rows()
-        assert row.status == 'IN_PROGRESS'
-
-    def named(self, **details):
-        return {body.CONFIG_ID: self.handed[-1]['id'], **details}
+    """A result of an action that is waited for."""
 
     def by_url(self, number, **details):
         """Return a result that comes by the URL of the action so numbered."""
-        inputs = self.handed[number]['inputs']
-        (url,) = (
-            each['value']
-            for each in inputs
-            if each['name'] == 'deploy_signal_id'
-        )
+        url = deployments.inputs(self.handed[number])['deploy_signal_id']
         query = urllib.parse.urlsplit(url).query
         (signature,) = urllib.parse.parse_qs(query)['Signature']
         return presigned.Presigned(
             {'deploy_status_code': 0, **details}, signature
         )
 
-    def rebuilt(self):
-        """Return a stack, the server of which has lost its disk, in UPDATE."""
-        stack, task = self.waiting_for()
+    def test_its_sender_and_its_url_tell_whether_it_counts(self):
+        whole = self.template(signal_transport='CFN_SIGNAL', timeout=60)
+        stack, task = self.waiting(whole)
+        for details, why in (
+            ({}, 'may not update the stack'),
+            ({'deploy_status_code': 1}, 'may not update the stack'),
+            ({body.REPORT: {}}, 'policy'),
+        ):
+            said = self.send_as(stack, self.reader(), details)
+            assert 'Result refused: ' in said
+            assert why in said
+        (row,) = self.deployment_rows()
+        assert row.status == 'IN_PROGRESS'
         # Its first image had the add-on.
-        self.send_as(stack, self.own(stack), self.named())
+        named = {body.CONFIG_ID: self.handed[-1]['id']}
+        self.send_as(stack, self.own(stack), named)
         self.finish(task)
         stack.persist_state_and_release_lock('engine')
+        # The server loses its disk.
         again = self.heat.load(stack)
-        _, task = self.waiting(
-            self.template(
-                signal_transport='CFN_SIGNAL', input_values={'who': 'moon'}
-            ),
-            'UPDATE',
-            again,
+        changed = self.template(
+            signal_transport='CFN_SIGNAL',
+            timeout=60,
+            input_values={'who': 'moon'},
         )
-        return again, task
-
-    def test_the_url_of_a_result_tells_which_action_it_answers(self):
-        stack, task = self.rebuilt()
+        _, task = self.waiting(changed, 'UPDATE', again)
         own = self.own(stack)
         said = self.send_as(stack, own, self.by_url(0, deploy_status_code=7))
         assert said == (
@@ -193,30 +191,18 @@ class ResultTest(SignallerTestCase):
         )
         (row,) = self.deployment_rows()
         assert row.status == 'IN_PROGRESS'
+        said = self.send_as(stack, own, {})
+        assert 'names none' in said
         # It no longer names a config, but came by the right URL.
         assert 'succeeded' in self.send_as(stack, own, self.by_url(-1))
         self.finish(task)
-        assert stack.status == 'COMPLETE'
-
-    def test_an_agent_that_names_none_any_more_is_heard_after_a_failure(self):
-        stack, task = self.waiting_for(timeout=60)
-        own = self.own(stack)
-        self.send_as(stack, own, self.named(**{body.REPORT: {}}))
-        self.assert_refused(stack, own, {}, 'names none')
-        assert 'within 60 s' in self.failed(task, stack)
-        assert (
-            'heat_plugins_naming'
-            not in self.heat.load(stack)['deployment'].data()
+        assert again.status == 'COMPLETE'
+        # An agent that names none any more is heard after a failure.
+        again.persist_state_and_release_lock('engine')
+        again = self.heat.load(stack)
+        _, task = self.waiting(whole, 'UPDATE', again)
+        assert 'heat_plugins_naming' in again['deployment'].data()
+        assert 'within 60 s' in self.failed(task, again)
+        assert 'heat_plugins_naming' not in (
+            self.heat.load(stack)['deployment'].data()
         )
-
-    def test_a_reader_answers_for_none(self):
-        stack, task = self.waiting_for()
-        for details in ({}, {'deploy_status_code': 1}):
-            self.assert_refused(
-                stack, self.reader(), details, 'may not update the stack'
-            )
-        report = {body.REPORT: {}}
-        self.assert_refused(stack, self.reader(), report, 'policy')
-        self.send_as(stack, self.own(stack), {})
-        self.finish(task)
-        assert stack.status == 'COMPLETE'

@@ -131,7 +131,7 @@ class ConfigTest(heat_fixture.HeatTestCase):
         assert again['config'].FnGetAtt('config') is None
         self.heat.delete(again)
 
-    def test_all_mistakes_are_named_at_once(self):
+    def test_all_mistakes_are_named_at_once_and_doubts_are_logged(self):
         reserved = [{'name': 'deploy_action'}]
         double = 'outputs[1]: the output "a" is declared 2'
         entries = [entry('BACKUP'), entry('DELETE', 'BACKUP')]
@@ -160,8 +160,6 @@ class ConfigTest(heat_fixture.HeatTestCase):
             message = self.why_invalid(template(kind, properties))
             for text in said:
                 assert text in message
-
-    def test_doubts_are_logged_once_with_stack_and_resource(self):
         output = [{'name': 'deploy_stdout'}]
         for kind, properties, *said in (
             (

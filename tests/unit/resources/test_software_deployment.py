@@ -1,221 +1,293 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OS::Heat::SoftwareDeployment: its life from update to adoption."""
+"""OS::Heat::SoftwareDeployment: its life from creation to adoption."""
 
+import pathlib
+import re
+import textwrap
 from unittest import mock
+import uuid
 
 from heat.common import exception
+from heat.engine import api
 from heat.engine.resources.openstack.heat import software_deployment as base
-from heat.engine.resources.openstack.heat import structured_config
-import testtools
+from oslo_config import cfg
+import yaml
 
+from heat_plugins.engine import hubs
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import server_metadata
 from tests.unit.resources import deployments
 
-HEATS = {
-    f'OS::Heat::{cls.__name__}': cls
-    for cls in (
-        base.SoftwareDeployment,
-        base.SoftwareDeploymentGroup,
-        base.SoftwareDeployments,
-        structured_config.StructuredDeployment,
-        structured_config.StructuredDeploymentGroup,
-        structured_config.StructuredDeployments,
-    )
-}
+PAGE = (
+    pathlib.Path(__file__).resolve().parents[3]
+    / 'doc/source/software-deployments.rst'
+).read_text()
 
 
-class SchemaTest(testtools.TestCase):
-    """Whatever a template may say of Heat's classes it may say of ours."""
+class LifeTest(deployments.DeploymentTestCase):
+    def test_every_action_has_a_config_of_its_own(self):
+        actions = {'actions': deployments.ALL_ACTIONS}
+        stack = self.created(
+            deployments.template(input_values={'who': 's3cret'}, **actions)
+        )
+        source = stack['config'].resource_id
+        (row,) = self.deployment_rows()
+        assert row.input_values == {'who': 's3cret'}
+        # It says where to send what, and nothing of other ways.
+        given = deployments.inputs(self.handed[0])
+        assert given['deploy_signal_verb'] == 'PUT'
+        assert given['deploy_server_id'] == stack['server'].resource_id
+        assert given['deploy_resource_name'] == 'deployment'
+        assert given['deploy_stack_id'] == stack.identifier().stack_path()
+        assert (
+            f'/AUTH_{deployments.PROJECT}/heat-plugins-{stack.id}/'
+            f'signals/{row.id}/{self.handed[0]["id"]}?'
+        ) in given['deploy_signal_id']
+        for name in ('deploy_auth_url', 'deploy_queue_id', 'deploy_password'):
+            assert name not in given
+        # As one that Heat's own class has made.
+        rows.change(
+            self.heat.context, row.id, stack_user_project_id='stack-users'
+        )
+        self.update(stack, deployments.template(**actions))
+        # Inputs that are taken back leave the row.
+        (row,) = self.deployment_rows()
+        assert not row.input_values
+        assert row.stack_user_project_id is None
+        # A config of nobody else is touched.
+        assert self.config_ids() == {source, self.handed[-1]['id']}
+        assert [config['id'] for config in self.in_metadata(stack)] == [
+            self.handed[-1]['id']
+        ]
+        self.act(stack, 'SUSPEND')
+        self.act(stack, 'RESUME')
+        self.answer = None
+        task = self.heat.start(stack['deployment'].delete)
+        assert not self.step(task, 100)
+        self.send(self.handed[-1])
+        self.finish(task)
+        assert self.actions() == [
+            'CREATE',
+            'UPDATE',
+            'SUSPEND',
+            'RESUME',
+            'DELETE',
+        ]
+        assert len({config['id'] for config in self.handed}) == 5
+        assert self.config_ids() == {source}
+        assert self.in_metadata(stack) == []
+        # After the last one the engine keeps no connection.
+        assert hubs.HUBS.values() == []
+        self.delete(stack)
+        self.assert_nothing_left()
 
-    def test_each_property_is_there_with_the_same_type(self):
-        for name, heats in HEATS.items():
-            ours = deployments.OURS[name].properties_schema
-            expected = {
-                'delivery_timeout',
-                'signal_url_lifetime',
-                'timeout',
-                'trigger_by_servers',
-                'trigger_url',
-            }
-            if 'servers' in ours:
-                # Only a group has them.
-                expected |= {'max_failures', 'members'}
-            assert set(ours) - set(heats.properties_schema) == expected
-            for key, schema in heats.properties_schema.items():
-                different = {
-                    field
-                    for field in (
-                        'type',
-                        'default',
-                        'required',
-                        'implemented',
-                        'update_allowed',
-                        'immutable',
-                    )
-                    if getattr(schema, field) != getattr(ours[key], field)
-                }
-                # An update in place is what ours does better.
-                allowed = (
-                    {'update_allowed'} if key == 'signal_transport' else set()
-                )
-                assert different == allowed, (name, key)
+    def test_an_action_that_is_not_asked_for_is_complete_at_once(self):
+        whole = deployments.template(actions=['UPDATE'])
+        stack = self.created(whole)
+        assert stack['deployment'].resource_id is None
+        # A signal before anything was delivered is ignored.
+        stack['deployment'].signal({'answer': 'x'})
+        self.update(stack, deployments.template(actions=['UPDATE'], name='x'))
+        self.act(stack, 'SUSPEND')
+        self.delete(stack)
+        assert self.actions() == ['UPDATE']
+        self.assert_nothing_left()
+        self.handed.clear()
+        # DELETE runs though CREATE was asked for only later.
+        stack = self.created(deployments.template(actions=['DELETE']))
+        self.update(stack, deployments.template(actions=['CREATE', 'DELETE']))
+        assert self.handed == []
+        self.delete(stack)
+        assert self.actions() == ['DELETE']
+        self.assert_nothing_left()
 
-    def test_each_transport_of_heats_may_be_named(self):
-        for name, heats in HEATS.items():
-            (theirs,) = heats.properties_schema['signal_transport'].constraints
-            (ours,) = (
-                deployments.OURS[name]
-                .properties_schema['signal_transport']
-                .constraints
-            )
-            assert set(ours.allowed) - set(theirs.allowed) == {
-                'AUTO',
-                'TEMP_URL_POLL',
-            }
-            assert set(theirs.allowed) <= set(ours.allowed)
+    def test_without_a_signal_it_is_complete_when_delivered(self):
+        self.answer = None
+        whole = deployments.template(signal_transport='NO_SIGNAL')
+        self.configure(swift_error_budget=20)
+        # The row is complete as it is written, before the server knows.
+        attempts = self.break_database(server_metadata, 'tell', 10**6)
+        stack = self.heat.stack(whole)
+        self.failed(self.heat.begin(stack, 'CREATE'), stack)
+        assert self.in_metadata(stack) == []
+        attempts.clear()
+        self.update(stack, whole)
+        (row,) = self.deployment_rows()
+        assert row.status == 'COMPLETE'
+        (config,) = self.in_metadata(stack)
+        given = deployments.inputs(config)
+        assert given['deploy_signal_transport'] == 'NO_SIGNAL'
+        assert 'deploy_signal_id' not in given
+        assert self.swift.seen == []
+        self.delete(stack)
+        assert hubs.HUBS.values() == []
+        self.assert_nothing_left()
 
-    def test_each_attribute_is_there_with_the_same_type(self):
-        for name, heats in HEATS.items():
-            ours = deployments.OURS[name].attributes_schema
-            # Heat adds those of all types once one is made.
-            own = heats.attributes_schema.keys() - heats.base_attributes_schema
-            for key in own:
-                schema = heats.attributes_schema[key]
-                assert ours[key].type == schema.type
-            expected = {'signal_transport', 'runs', 'trigger_url'}
-            if 'deploy_stdouts' in ours:
-                # Only a group has them.
-                expected.add('members')
-            assert (
-                set(ours) - set(heats.attributes_schema) - {'show'} == expected
-            ), name
-
-    def test_heats_own_schemas_are_left_alone(self):
-        assert 'timeout' not in base.SoftwareDeployment.properties_schema
-        assert not base.SoftwareDeployment.properties_schema[
-            'signal_transport'
-        ].update_allowed
-
-    def test_each_type_names_the_support_that_heats_does(self):
-        for name, heats in HEATS.items():
-            ours = deployments.OURS[name].support_status
-            assert ours.to_dict() == heats.support_status.to_dict()
+    def test_the_deployment_of_the_page_works_and_fails_as_it_says(self):
+        shown = {}
+        for block in re.findall(
+            r'code-block:: yaml\n\n((?:(?: {4}.*)?\n)+)', PAGE
+        ):
+            shown.update(yaml.safe_load(textwrap.dedent(block)))
+        whole = deployments.template(
+            resources={name: shown[name] for name in ('config', 'deployment')}
+        )
+        whole['parameters'] = {'who': {'type': 'string', 'default': 'world'}}
+        self.answer = {'greeting': 'Hello, world'}
+        stack = self.created(whole)
+        resource = stack['deployment']
+        assert resource.FnGetAtt('greeting') == 'Hello, world'
+        assert resource.FnGetAtt('signal_transport') == 'TEMP_URL_POLL'
+        self.delete(stack)
+        assert len(self.handed) == 2
+        self.assert_nothing_left()
+        _, reason = self.fails(whole, {'problem': 'no name to greet'})
+        assert 'error output "problem" has a value' in reason
 
 
 class UpdateTest(deployments.DeploymentTestCase):
+    def current(self, stack):
+        return self.heat.load(stack)['deployment']
+
     def test_it_is_updated_in_place_or_replaced(self):
-        stack = self.created()
+        inputs = [{'name': 'who'}, {'name': 'why', 'replace_on_change': True}]
+        config = {'inputs': inputs}
+        given, handed = {'input_values': {'why': 'a'}}, 1
+        stack = self.created(deployments.template(config=config, **given))
         before = stack['deployment'].resource_id
-        # It is not touched for nothing.
-        self.update(stack, deployments.template())
-        assert len(self.handed) == 1
-        given = {}
-        handed = 1
         for change, runs in (
+            # It is not touched for nothing.
+            ({}, 0),
             ({'name': 'x'}, 1),
-            ({'input_values': {'who': 'x'}}, 1),
+            ({'input_values': {'who': 'x', 'why': 'a'}}, 1),
             # A server that has run it need not know these.
             ({'signal_transport': 'AUTO'}, 0),
             ({'timeout': 99}, 0),
             ({'signal_url_lifetime': 6000}, 0),
         ):
             given |= change
-            self.update(stack, deployments.template(**given))
+            self.update(stack, deployments.template(config=config, **given))
             handed += runs
             assert len(self.handed) == handed, change
-            again = self.heat.load(stack)
-            assert again['deployment'].resource_id == before
-        self.update(stack, deployments.template(server='other'))
-        again = self.heat.load(stack)
-        assert again['deployment'].resource_id != before
-        assert len(self.deployment_rows()) == 1
+            assert self.current(stack).resource_id == before
+        for change in (
+            {'input_values': {'why': 'b'}},
+            {'server': 'other'},
+        ):
+            given |= change
+            before = self.current(stack).resource_id
+            self.update(stack, deployments.template(config=config, **given))
+            assert self.current(stack).resource_id != before
+            assert len(self.deployment_rows()) == 1
 
-    def replacing(self, **properties):
-        return deployments.template(
-            config={
-                'inputs': [
-                    {'name': 'who', 'replace_on_change': True},
-                    {'name': 'why'},
-                ]
-            },
-            **properties,
-        )
-
-    def test_an_input_may_ask_for_replacement(self):
-        stack = self.created(self.replacing(input_values={'who': 'a'}))
-        before = stack['deployment'].resource_id
-        self.update(
-            stack, self.replacing(input_values={'who': 'a', 'why': 'x'})
-        )
-        again = self.heat.load(stack)
-        assert again['deployment'].resource_id == before
-        self.update(stack, self.replacing(input_values={'who': 'b'}))
-        again = self.heat.load(stack)
-        assert again['deployment'].resource_id != before
-        assert len(self.deployment_rows()) == 1
-
-    def test_one_that_failed_is_repeated_though_nothing_changes(self):
+    def test_one_that_failed_or_is_unhealthy_runs_again_in_place(self):
         stack = self.created()
         before = stack['deployment'].resource_id
-        # One that is complete stays until its replacement is too.
-        with mock.patch.object(
-            base.SoftwareDeployment, 'make_replacement', return_value=7
-        ):
-            found = stack['deployment'].make_replacement(None, None, None)
-        assert found == 7
-        assert len(self.deployment_rows()) == 1
         self.answer = {'deploy_status_code': 1}
         changed = deployments.template(name='x')
         self.failed(self.heat.begin(stack, 'UPDATE', changed), stack)
         self.answer = {}
-        self.update(stack, changed)
-        again = self.heat.load(stack)
-        assert again['deployment'].resource_id == before
-        assert again['deployment'].state == ('UPDATE', 'COMPLETE')
-        assert len(self.handed) == 3
+        for _ in range(2):
+            self.update(stack, changed)
+        assert self.actions() == ['CREATE', 'UPDATE', 'UPDATE']
+        # As a user marks it.
+        self.current(stack).state_set('CHECK', 'FAILED', 'by a user')
+        for _ in range(2):
+            self.update(stack, changed)
+        assert self.actions(3) == ['UPDATE']
+        assert self.current(stack).resource_id == before
+        assert self.current(stack).state == ('UPDATE', 'COMPLETE')
 
-    def replaced_by_one_that_is_lost(self, resource):
-        """Let Heat fail to replace a deployment, or its engine die then."""
-        with mock.patch.object(
-            base.SoftwareDeployment,
-            'make_replacement',
-            side_effect=exception.UpdateInProgress(resource_name='deployment'),
-        ):
-            self.assertRaises(
-                exception.UpdateInProgress,
-                resource.make_replacement,
-                None,
-                None,
-                None,
-            )
-
-    def test_what_waits_is_taken_back_before_it_is_replaced(self):
+    def test_what_waits_is_withdrawn_when_it_is_replaced(self):
+        # One that is complete stays until its replacement is too.
+        stack = self.created(name='complete')
+        with self.replacing(return_value=7):
+            found = stack['deployment'].make_replacement(None, None, None)
+        assert found == 7
+        assert len(self.in_metadata(stack)) == 1
+        self.delete(stack)
         stack, task = self.waiting()
         self.addCleanup(task.cancel)
-        resource = self.heat.load(stack)['deployment']
+        resource = self.current(stack)
+        error = exception.UpdateInProgress(resource_name='deployment')
         # It is left if an engine works on it, and it cannot be replaced.
-        self.replaced_by_one_that_is_lost(resource)
+        with self.replacing(side_effect=error):
+            self.assertRaises(
+                type(error), resource.make_replacement, None, None, None
+            )
         (row,) = self.deployment_rows()
         assert row.status == 'IN_PROGRESS'
-        # Nobody would come here again.
-        resource.state_set('CREATE', 'FAILED', 'Engine has died')
-        self.replaced_by_one_that_is_lost(resource)
+        with self.replacing():
+            resource.make_replacement(None, None, None)
         self.assert_withdrawn(stack, 'has died')
-
-    def test_one_that_waits_is_taken_back_when_it_is_replaced(self):
-        # Its engine has died, and the update begins where that has left off.
+        # What has failed is withdrawn first: nobody would come here again.
+        self.delete(stack)
         stack, task = self.waiting()
         self.addCleanup(task.cancel)
-        again = self.heat.load(stack)
-        with mock.patch.object(base.SoftwareDeployment, 'make_replacement'):
-            again['deployment'].make_replacement(None, None, None)
-        self.assert_withdrawn(again, 'has died')
+        resource = self.current(stack)
+        resource.state_set('CREATE', 'FAILED', 'Engine has died')
+        with self.replacing(side_effect=error):
+            self.assertRaises(
+                type(error), resource.make_replacement, None, None, None
+            )
+        self.assert_withdrawn(stack, 'has died')
+
+    def replacing(self, **options):
+        """Let Heat replace a deployment, or fail to."""
+        return mock.patch.object(
+            base.SoftwareDeployment, 'make_replacement', **options
+        )
 
 
-class AttributesTest(deployments.DeploymentTestCase):
-    def test_a_declared_output_is_known_before_it_has_a_value(self):
-        stack = self.created(deployments.template(actions=['SUSPEND']))
+class ShownTest(deployments.DeploymentTestCase):
+    def shown(self, resource):
+        """Return what the API shows where nothing else is asked for."""
+
+        def ask(*args, **kwargs):
+            raise AssertionError('heat-api waits for this engine')
+
+        self.patch(type(resource), 'client', ask)
+        return api.format_resource_attributes(resource)
+
+    def test_outputs_are_attributes_and_a_failure_has_its_reason(self):
+        said = 'hm\nno space left\n'
+        stack, reason = self.fails(
+            deployments.template(),
+            {
+                'answer': {'deep': [1, 2]},
+                'deploy_stdout': 'out',
+                'deploy_stderr': said,
+                'deploy_status_code': 3,
+            },
+        )
+        assert 'the exit status (deploy_status_code) is 3: no space left' in (
+            reason
+        )
+        resource = stack['deployment']
+        assert resource.FnGetAtt('answer', 'deep', 1) == 2
+        for name, value in (
+            ('deploy_stdout', 'out'),
+            ('deploy_stderr', said),
+            ('deploy_status_code', 3),
+            ('trouble', None),
+        ):
+            assert resource.FnGetAtt(name) == value
+        # An output of the config comes before what we add.
+        self.answer = {'signal_transport': 'carrier'}
+        config = {'outputs': [{'name': 'signal_transport'}]}
+        whole = deployments.template(config=config)
+        stack = self.created(whole, name='outputs')
+        assert stack['deployment'].FnGetAtt('signal_transport') == 'carrier'
+        self.answer = {}
+        self.update(stack, deployments.template(config=config, name='b'))
+        found = self.heat.load(stack)
+        assert found['deployment'].FnGetAtt('signal_transport') is None
+        # A declared one is known before it has a value.
+        whole = deployments.template(actions=['SUSPEND'])
+        stack = self.created(whole, name='nothing')
         resource = stack['deployment']
         assert resource.FnGetAtt('answer') is None
+        assert resource.FnGetAtt('signal_transport') is None
         self.assertRaises(
             exception.InvalidTemplateAttribute, resource.FnGetAtt, 'unknown'
         )
@@ -226,49 +298,96 @@ class AttributesTest(deployments.DeploymentTestCase):
         assert resource.FnGetAtt('deploy_stdout') is None
         assert resource.FnGetAtt('answer') is None
 
-    def test_unless_the_config_declares_an_output_of_that_name(self):
-        config = {'outputs': [{'name': 'signal_transport'}]}
-        self.answer = {'signal_transport': 'carrier'}
-        stack = self.created(deployments.template(config=config))
-        assert stack['deployment'].FnGetAtt('signal_transport') == 'carrier'
-        self.answer = {}
-        self.update(stack, deployments.template(config=config, name='b'))
-        again = self.heat.load(stack)
-        assert again['deployment'].FnGetAtt('signal_transport') is None
+    def test_the_api_shows_it_without_a_request_to_the_api(self):
+        self.answer = {'answer': 'hello', 'deploy_stdout': 'said'}
+        expected = {
+            **self.answer,
+            'signal_transport': 'TEMP_URL_POLL',
+            'nonsense': None,
+        }
+        stack = self.created()
+        deployment, config = stack['deployment'], stack['config']
+        assert self.shown(
+            deployment
+        ) == self.heat.rpc.show_software_deployment(
+            self.heat.context, deployment.resource_id
+        )
+        assert self.shown(config) == self.heat.rpc.show_software_config(
+            self.heat.context, config.resource_id
+        )
+        # What is not there is null.
+        found = api.format_resource_attributes(deployment, [*expected])
+        assert expected.items() <= found.items()
+        # A config that is gone must be replaced, and a deployment must not.
+        self.heat.rpc.delete_software_deployment(
+            self.heat.context, deployment.resource_id
+        )
+        assert deployment.get_live_state(deployment.properties) == {}
+        # Yet one that the template has by its ID must be there.
+        self.patch(type(deployment), 'external_id', deployment.resource_id)
+        self.assertRaises(
+            exception.StackValidationFailed, deployment.validate_external
+        )
+        config.resource_id = str(uuid.uuid4())
+        assert 'id' not in self.shown(config)
+        self.assertRaises(
+            exception.EntityNotFound,
+            config.get_live_state,
+            config.properties,
+        )
+        # A server sees neither, as before: the API's policy denies it.
+        stack.context.roles.append(cfg.CONF.heat_stack_user_role)
+        assert 'server_id' not in self.shown(deployment)
+        assert config._show_resource() is None
+
+    def test_outputs_of_the_action_before_are_not_kept(self):
+        self.answer = lambda config: {
+            'deploy_stdout': deployments.inputs(config)['deploy_action']
+        }
+        stack = self.created(
+            deployments.template(actions=deployments.ALL_ACTIONS)
+        )
+
+        def said(stack):
+            return stack['deployment'].FnGetAtt('deploy_stdout')
+
+        before = self.heat.load(stack)
+        assert said(before) == 'CREATE'
+        self.act(stack, 'SUSPEND')
+        # Whoever shows a stack stores what it has resolved last of all.
+        before['deployment'].store_attributes()
+        after = self.heat.load(stack)
+        assert said(after) == 'SUSPEND'
+        after['deployment'].store_attributes()
+        stored = self.heat.load(stack)['deployment'].attributes
+        assert stored.cached_attrs == {'deploy_stdout': 'SUSPEND'}
 
 
-class CheckTest(deployments.DeploymentTestCase):
+class CheckAndAdoptTest(deployments.DeploymentTestCase):
     def check(self, stack):
         again = self.heat.load(stack)
         self.finish(self.heat.begin(again, 'CHECK'))
-        return again['deployment'].state, again['deployment'].status_reason
+        assert again['deployment'].state == ('CHECK', 'FAILED')
+        return again['deployment'].status_reason
 
-    def test_it_runs_nothing_again_and_fails_without_row_or_server(self):
-        stack = self.created(deployments.template())
+    def test_a_check_runs_nothing_and_fails_without_row_or_server(self):
+        stack = self.created(deployments.template(server='nowhere'))
+        assert 'Server nowhere does not exist' in self.check(stack)
+        stack = self.created(deployments.template(), name='other')
         calls = len(self.heat.rpc.calls)
         self.act(stack, 'CHECK')
-        assert len(self.handed) == 1
+        assert len(self.handed) == 2
         assert len(self.heat.rpc.calls) == calls
         self.heat.rpc.delete_software_deployment(
             self.heat.context, stack['deployment'].resource_id
         )
-        state, reason = self.check(stack)
-        assert state == ('CHECK', 'FAILED')
-        assert 'no longer exists' in reason
+        assert 'no longer exists' in self.check(stack)
         adopted = self.adopt(stack)['deployment']
         assert adopted.status == 'FAILED'
         assert 'Cannot adopt deployment' in adopted.status_reason
         assert adopted.needs_replace_failed()
 
-    def test_and_without_the_server(self):
-        stack = self.created(deployments.template(server='nowhere'))
-        state, reason = self.check(stack)
-        assert state == ('CHECK', 'FAILED')
-        assert 'Server nowhere does not exist' in reason
-
-
-class AdoptTest(deployments.DeploymentTestCase):
-    def test_one_that_is_complete_goes_on(self):
+    def test_one_that_is_complete_is_adopted(self):
         self.answer = {'answer': '42'}
         stack = self.created()
         row_id = stack['deployment'].resource_id
@@ -280,27 +399,24 @@ class AdoptTest(deployments.DeploymentTestCase):
         assert self.containers() == []
         self.delete(adopted)
         assert self.deployment_rows() == []
-        assert self.containers() == []
-
-    def test_what_cannot_be_cleaned_up_does_not_keep_it_from_that(self):
+        # No container is touched that is not ours.
         stack = self.created()
-        self.swift.denied.add(deployments.PROJECT)
-        adopted = self.adopt(stack)
-        assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
-
-    def test_one_that_waits_is_refused_and_can_be_updated(self):
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
-        adopted = self.adopt(stack)
-        assert adopted['deployment'].status == 'FAILED'
-        assert 'IN_PROGRESS' in adopted['deployment'].status_reason
-        assert not adopted['deployment'].needs_replace_failed()
-
-    def test_no_container_that_is_not_ours_is_touched(self):
-        stack = self.created()
-        stack['deployment'].data_set('heat_plugins_signal_container', 'own')
+        stack['deployment'].data_set(rows.CONTAINER_KEY, 'own')
         self.swift.store(deployments.PROJECT).put_container('own', {})
         adopted = self.adopt(stack)
         assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
         self.delete(adopted)
         assert 'own' in self.containers()
+        # What cannot be cleaned up keeps none from it, and a wait does.
+        stack = self.created()
+        self.swift.denied.add(deployments.PROJECT)
+        adopted = self.adopt(stack)
+        assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
+        self.swift.denied.clear()
+        self.delete(adopted)
+        stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        adopted = self.adopt(stack)['deployment']
+        assert adopted.status == 'FAILED'
+        assert 'IN_PROGRESS' in adopted.status_reason
+        assert not adopted.needs_replace_failed()

@@ -107,19 +107,6 @@ class ScheduleTest(ScheduleCase):
     def refused(self, said, **given):
         assert said in self.why_invalid(template(**given))
 
-    def test_a_cloud_where_no_run_can_start_is_told_at_once(self):
-        whole = template()
-        stack = self.heat.create(whole)
-        del self.heat.auth.endpoints['cloudformation']
-        self.heat.context = heat_fixture.new_context()
-        self.refused('Servers cannot send the results of runs')
-        # Heat validates a new one before it stores its credentials.
-        new = self.heat.stack(whole, name='new')
-        new.user_creds_id = None
-        self.assertRaises(exception.StackValidationFailed, new.validate)
-        # An update continues with what exists.
-        self.heat.preview(stack, whole)
-
     def test_a_mistake_is_named_before_the_night(self):
         self.refused('give five fields', cron='30 2 * *')
         self.refused('did you mean "max_errors"', limits={'max_eror': 1})
@@ -135,6 +122,18 @@ class ScheduleTest(ScheduleCase):
             'properties': {'value': '@daily'},
         }
         assert self.kept(self.heat.create(found)).schedule.cron == '@daily'
+        # Nor can there be one on a cloud where no run can start.
+        whole = template()
+        stack = self.heat.create(whole, 'there')
+        del self.heat.auth.endpoints['cloudformation']
+        self.heat.context = heat_fixture.new_context()
+        self.refused('Servers cannot send the results of runs')
+        # Heat validates a new one before it stores its credentials.
+        new = self.heat.stack(whole, name='new')
+        new.user_creds_id = None
+        self.assertRaises(exception.StackValidationFailed, new.validate)
+        # An update continues with what exists.
+        self.heat.preview(stack, whole)
 
     def test_each_example_is_created(self):
         hosts = ['hooks.example.com']
@@ -174,8 +173,8 @@ class ScheduleTest(ScheduleCase):
         # It ends with its stack.
         self.heat.delete(stack)
         assert self.rows() == []
-
-    def test_its_attributes_say_what_it_does(self):
+        # Its attributes say what it does.
+        self.now = NOW
         stack = self.created()
         for name, value in {
             'next_times': [

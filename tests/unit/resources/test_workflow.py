@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OS::Mistral::Workflow in Heat's engine, with a Mistral in memory."""
+"""OS::Mistral::Workflow in Heat's engine, with a Mistral in memory.
+
+What a signal asks for, and how definitions are written, is tested in
+``tests/unit/mistral``.
+"""
 
 import json
 from unittest import mock
 
 from heat.common import exception
 from heat.engine.resources.openstack.mistral import workflow as heats
+from heat.objects import event
 
 from heat_plugins.engine import callers
 from heat_plugins.resources import workflow
@@ -15,11 +20,8 @@ NOOP = 'tasks: {t: {action: std.noop}}'
 ONE = f'main:\n  input: [x, y: 1]\n  {NOOP}\n'
 PLAIN = f'main:\n  {NOOP}\n'
 TWO = f'{ONE}sub:\n  {NOOP}\n'
-
-CALLS = (
-    'tasks: {a: {workflow: main x=5}, b: {workflow: main}, '
-    'c: {workflow: other}}'
-)
+CALLER = 'sub: {tasks: {a: {workflow: main x=5}}}\n'
+YEARLY = {'pattern': '1 1 * * *'}
 
 #: A template as those for Heat's own class are.
 HEATS = {
@@ -41,19 +43,9 @@ HEATS = {
 }
 
 
-def template(outputs=None, **properties):
-    return {
-        'heat_template_version': '2021-04-16',
-        'resources': {
-            'flow': {'type': 'OS::Mistral::Workflow', 'properties': properties}
-        },
-        'outputs': outputs or {},
-    }
-
-
 class WorkflowTest(fake_mistral.MistralTestCase):
     TYPE = 'OS::Mistral::Workflow'
-    TYPES = {TYPE: workflow.Workflow}
+    TYPES = {TYPE: workflow.Workflow, 'Heats::Own': heats.Workflow}
 
     def setUp(self):
         super().setUp()
@@ -62,17 +54,11 @@ class WorkflowTest(fake_mistral.MistralTestCase):
         self.executions = self.mistral.executions
 
     def add_execution(self, name='stack.it.main', **more):
-        """Start an execution as a user of Mistral does."""
-        row = {'id': f'{len(self.rows()):032}', 'workflow_name': name, **more}
-        is_gone = self.workflows.find(name) is None
-        if is_gone:
-            self.workflows.add(name)
-        if 'x' in self.workflows.find(name)['interface']['input']:
-            row['input'] = '{"x": 1}'
-        row = self.executions.add(row)
-        if is_gone:
-            self.workflows.remove(name)
-        return row
+        """Start an execution as a user of Mistral does; return its row."""
+        identifier = f'{len(self.executions.rows):032}'
+        row = {'id': identifier, 'workflow_name': name, **more}
+        self.executions.begin(row)
+        return self.executions.latest()
 
     def rows(self):
         return list(self.executions.rows.values())
@@ -88,57 +74,73 @@ class WorkflowTest(fake_mistral.MistralTestCase):
         assert self.signal(body) is False
         return self.attribute('signals')[0]['error']
 
-    def reasons(self, action=None):
+    def reasons(self, action):
+        found = event.Event.get_all_by_stack(self.stack.context, self.stack.id)
         return [
-            (event.resource_status, event.resource_status_reason)
-            for event in fake_mistral.events(self.stack)
-            if action in (None, event.resource_action)
+            (each.resource_status, each.resource_status_reason)
+            for each in found
+            if each.resource_action == action
         ]
 
-
-class DefinitionTest(WorkflowTest):
     def test_workflows_are_made_under_names_of_the_stack(self):
-        it = self.make(definition=TWO)
+        it = self.make(definition=ONE + CALLER, input={'x': 7})
         names = {'main': 'stack.it.main', 'sub': 'stack.it.sub'}
-        assert self.workflows.names() == set(names.values())
         assert self.attribute('available_workflows') == names
         assert it.resource_id == 'stack.it'
         # No live state is asked for.
         assert it.get_live_state(it.properties) == {}
         assert len(self.attribute('show')['workflows']) == 2
-        # An explicit name begins the names of several.
-        self.heat.delete(self.stack)
+        # A cron trigger, or anybody, runs it with these.
+        texts = self.workflows.texts()
+        assert texts['stack.it.main']['input'] == [{'x': 7}, {'y': 1}]
+        task = texts['stack.it.sub']['tasks']['a']
+        assert task['workflow'] == 'stack.it.main x=5'
+        self.delete()
         self.make(definition=TWO, name='mine')
         assert self.workflows.names() == {'mine.main', 'mine.sub'}
-
-    def test_calls_and_inputs_are_those_of_the_stack(self):
-        self.make(definition=f'{ONE}sub: {{{CALLS}}}\n', input={'x': 7})
-        texts = self.workflows.texts()
-        tasks = texts['stack.it.sub']['tasks'].values()
-        assert [task['workflow'] for task in tasks] == [
-            'stack.it.main x=5',
-            'stack.it.main',
-            'other',
-        ]
-        # A cron trigger, or anybody, runs it with these.
-        assert texts['stack.it.main']['input'] == [{'x': 7}, {'y': 1}]
+        self.delete()
+        # What another resource supplies is known later.
+        value = {'get_attr': ['text', 'value']}
+        params = {'template': ONE, 'params': {'std.noop': value}}
+        content = self.template(
+            definition={'str_replace': params}, namespace=value
+        )
+        content['resources']['text'] = {
+            'type': 'OS::Heat::Value',
+            'properties': {'value': 'night'},
+        }
+        self.stack = self.heat.create(content)
+        spec = self.workflows.texts()['stack.it.main']
+        assert spec['tasks']['t']['action'] == 'night'
+        assert self.workflows.only()['namespace'] == 'night'
+        assert list(self.attribute('show')) == ['workflows']
 
     def test_templates_for_heats_class_do_the_same(self):
         it = self.make(**HEATS)
         name = it.physical_resource_name()
         assert it.FnGetRefId() == name
         assert self.attribute('data') == {'name': name, 'input': {'x': 1}}
-        spec = self.workflows.texts()[name]
-        assert spec['tasks']['b']['join'] == 1
-        assert spec['tasks']['b']['timeout'] == 5
-        assert spec['tasks']['a']['retry']['count'] == 3
+        tasks = self.workflows.texts()[name]['tasks']
+        assert (tasks['b']['join'], tasks['b']['timeout']) == (1, 5)
+        assert tasks['a']['retry']['count'] == 3
         self.signal({'input': {'x': 2}, 'params': {'read_only': True}})
         (row,) = self.rows()
         assert json.loads(row['input']) == {'x': 2}
-        assert json.loads(row['params']) == {
-            'env': {'e': 1},
-            'read_only': True,
-        }
+        params = {'env': {'e': 1}, 'read_only': True}
+        assert json.loads(row['params']) == params
+
+        # What Heat's class leaves in the database carries on.
+        it.data_delete('workflows')
+        it.data_set('executions', row['id'])
+        assert self.attribute('available_workflows') == {name: name}
+        self.signal()
+        assert len(self.attribute('executions')) == 2
+        for row in self.rows():
+            row['state'] = 'SUCCESS'
+        self.update(definition=ONE)
+        assert self.workflows.names() == {'stack.it.main'}
+        self.delete()
+        assert self.rows() == []
 
     def test_properties_know_what_mistral_knows(self):
         task = {
@@ -170,148 +172,69 @@ class DefinitionTest(WorkflowTest):
         assert spec['task-defaults'] == {'wait-before': 2, 'on-skip': 'u'}
         assert (spec['vars'], spec['output-on-error']) == ({'v': 1}, {'o': 2})
 
-    def test_what_another_resource_names_is_known_later(self):
-        content = self.template(
-            definition={
-                'str_replace': {
-                    'template': ONE,
-                    'params': {'std.noop': {'get_attr': ['text', 'value']}},
-                }
-            },
-            namespace={'get_attr': ['text', 'value']},
-        )
-        content['resources']['text'] = {
-            'type': 'OS::Heat::Value',
-            'properties': {'value': 'night'},
-        }
-        self.stack = self.heat.create(content)
-        spec = self.workflows.texts()['stack.it.main']
-        assert spec['tasks']['t']['action'] == 'night'
-        assert list(self.attribute('show')) == ['workflows']
-
-
-class FormerReleaseTest(WorkflowTest):
-    """Resources of Heat's own class, and of the release before this one."""
-
-    def test_resource_of_heats_class_carries_on(self):
-        it = self.make(**HEATS)
-        # What Heat's class leaves in the database.
-        it.data_delete('workflows')
-        name = it.resource_id
-        begun = self.add_execution(name)
-        it.data_set('executions', begun['id'])
-        assert self.attribute('available_workflows') == {name: name}
-        self.signal()
-        assert len(self.attribute('executions')) == 2
-        for row in self.rows():
-            row['state'] = 'SUCCESS'
-        self.update(definition=ONE)
-        assert self.workflows.names() == {'stack.it.main'}
-        self.heat.delete(self.stack)
-        assert self.rows() == []
-
     def test_workflows_of_the_former_release_go_on(self):
         it = self.make(definition=PLAIN)
         mark = it.uuid.replace('-', '')[:12]
+        names = {'main': 'stack.it.main'}
+        more = {'left': ['stack.it.gone'], 'former': ['stack.it.old']}
+        it.data_set('workflows', json.dumps({'names': names, **more}))
         self.workflows.add('stack.it.gone')
-        record = {
-            'names': {'main': 'stack.it.main'},
-            'left': ['stack.it.gone'],
-            'former': ['stack.it.old'],
-            'mark': mark,
-        }
-        record |= {'actions': [], 'left_actions': [], 'left_books': []}
-        it.data_set('workflows', json.dumps(record | {'book': None}))
-        begun = self.add_execution('stack.it.old', id=f'{mark}{"0" * 20}')
+        former = self.workflows.add('stack.it.old')
+        row = self.add_execution('stack.it.old', id=f'{mark}{"0" * 20}')
+        del self.workflows.rows[former]
         (shown,) = self.attribute('executions')
-        assert shown['id'] == begun['id']
-        begun['state'] = 'SUCCESS'
+        assert shown['id'] == row['id']
+        row['state'] = 'SUCCESS'
         self.heat.run(self.stack, 'CHECK')
         assert self.workflows.names() == {'stack.it.main'}
         self.update(definition=TWO)
-        assert len(self.workflows.names()) == 2
-        self.heat.delete(self.stack)
-        assert (self.workflows.names(), self.rows()) == (set(), [])
-
-    def book_parts(self):
-        return (
-            self.mistral.workbooks.find('stack.it'),
-            self.mistral.actions.find('stack.it.say'),
-        )
-
-    def test_a_workbook_of_the_former_release_goes(self):
+        assert self.delete() == []
+        assert self.rows() == []
+        # Workflows take the place of a workbook.
+        books, actions = self.mistral.workbooks, self.mistral.actions
         for is_updated in (False, True):
             it = self.make(definition=PLAIN)
             self.workflows.find('stack.it.main')['name'] = 'stack.it.book'
-            self.mistral.workbooks.rows['b'] = {'id': 'b', 'name': 'stack.it'}
-            action = "version: '2.0'\nstack.it.say: {base: std.echo}"
-            self.mistral.actions.add(action)
-            record = {
-                'names': {'book': 'stack.it.book'},
-                'book': 'stack.it',
-                'actions': ['stack.it.say'],
-            }
-            it.data_set('workflows', json.dumps(record))
+            books.keep(name='stack.it')
+            actions.keep(name='stack.it.say')
+            names = {'book': 'stack.it.book'}
+            more = {'book': 'stack.it', 'actions': ['stack.it.say']}
+            it.data_set('workflows', json.dumps({'names': names, **more}))
             self.heat.run(self.stack, 'CHECK')
-            assert None not in self.book_parts()
+            assert books.rows and actions.rows
             if is_updated:
-                # Workflows take its place.
                 self.update(definition=ONE)
                 assert self.workflows.names() == {'stack.it.main'}
             else:
-                self.heat.delete(self.stack)
-                assert self.workflows.names() == set()
-            assert self.book_parts() == (None, None)
+                assert self.delete() == []
+            assert (books.rows, actions.rows) == ({}, {})
 
+    def test_what_cannot_be_is_refused(self):
+        def with_task(**changed):
+            first = {**HEATS['tasks'][0], **changed}
+            first = {k: value for k, value in first.items() if value != '-'}
+            return {'tasks': [first, HEATS['tasks'][1]]}
 
-class HeatsTemplatesTest(WorkflowTest):
-    """Templates for Heat's own class mean the same to ours."""
-
-    TYPES = {
-        'OS::Mistral::Workflow': workflow.Workflow,
-        'Heats::Own': heats.Workflow,
-    }
-
-    def resources(self, **changed):
-        """Return a resource of each class."""
-        given = {'name': 'w', **HEATS, **changed}
-        content = {
-            'heat_template_version': '2021-04-16',
-            'resources': {
-                kind: {'type': kind, 'properties': given}
-                for kind in self.TYPES
-            },
-        }
-        stack = self.heat.stack(content, name=self.getUniqueString())
-        # It knows its resources no longer than it lives itself.
-        self.addCleanup(lambda: stack)
-        return stack.values()
-
-    def task(self, **changed):
-        first = {**HEATS['tasks'][0], **changed}
-        first = {key: value for key, value in first.items() if value != '-'}
-        return {'tasks': [first, HEATS['tasks'][1]]}
-
-    def test_what_heats_class_refuses_is_refused(self):
+        # So is what Heat's class refuses.
         for changed in (
             {'type': 'sideways'},
             {'tasks': []},
             {'type': 'reverse'},
-            self.task(action='-'),
-            self.task(workflow='other'),
-            self.task(requires=['last']),
-            self.task(timeout=3, policies={'timeout': 3}),
-            self.task(concurrency=2),
-            self.task(name='-'),
-            self.task(unknown=1),
-            self.task(publish='text'),
+            with_task(action='-'),
+            with_task(workflow='other'),
+            with_task(requires=['last']),
+            with_task(timeout=3, policies={'timeout': 3}),
+            with_task(concurrency=2),
+            with_task(name='-'),
+            with_task(unknown=1),
+            with_task(publish='text'),
         ):
-            for one in self.resources(**changed):
-                self.assertRaises(exception.HeatException, one.validate)
-
-
-class ValidationTest(WorkflowTest):
-    def test_what_cannot_be_is_refused(self):
+            content = self.template(**{**HEATS, **changed})
+            own = {**content['resources']['it'], 'type': 'Heats::Own'}
+            content['resources']['own'] = own
+            stack = self.heat.stack(content, name=self.getUniqueString())
+            for each in stack.values():
+                self.assertRaises(exception.HeatException, each.validate)
         tasks = {'tasks': HEATS['tasks'], 'type': 'direct'}
         for properties, said in (
             ({}, '"definition"'),
@@ -331,102 +254,66 @@ class ValidationTest(WorkflowTest):
             ),
         ):
             assert said in self.invalid(**properties)
-
-    def test_mistral_is_asked_once_and_has_its_words(self):
+        # Mistral is asked once, and has its words.
+        self.mistral.calls.clear()
         self.workflows.refusal = 'Invalid DSL:\n unknown key'
         said = self.invalid(definition=TWO)
         assert 'workflow main, sub: Mistral says: Invalid DSL:' in said
         assert 'unknown key' in said
-        assert self.mistral.calls.count('workflows.validate') == 1
+        assert self.mistral.calls == ['workflows.validate']
         self.workflows.refusal = 'x' * 9999
         assert len(self.invalid(definition=ONE)) < 700
-        # One that is away is asked later.
-        self.mistral.fail('workflows.validate', fake_mistral.DOWN)
-        self.heat.stack(self.template(definition=ONE), 'later').validate()
-
-    def test_what_mistral_refuses_later_changes_nothing(self):
+        # One that is away is asked later, and then changes nothing.
+        self.workflows.refusal = None
         self.make(definition=ONE)
         self.workflows.refusal = 'not so'
         self.mistral.fail('workflows.validate', fake_mistral.DOWN)
         assert 'not so' in self.refused_update(definition=TWO)
         assert self.mistral.changes() == []
 
-
-class SignalTest(WorkflowTest):
-    def test_signal_leaves_an_event_with_the_execution(self):
-        self.make(definition=TWO, input={'x': 1})
+    def test_a_signal_leaves_an_event_with_the_execution_or_the_reason(self):
+        self.make(definition=TWO, input={'x': 1}, default_workflow='sub')
         self.signal({'workflow': 'main', 'description': 'why', 'odd': 1})
         (row,) = self.rows()
         assert json.loads(row['input']) == {'x': 1}
         assert row['description'] == 'why'
-        ((status, reason),) = self.reasons('SIGNAL')
-        assert status == 'COMPLETE'
-        assert reason == (
-            f'Signal: execution {row["id"]} of stack.it.main has started; '
-            'ignored: odd'
-        )
+        (told,) = self.reasons('SIGNAL')
+        said = f'execution {row["id"]} of stack.it.main has started'
+        assert told == ('COMPLETE', f'Signal: {said}; ignored: odd')
         (entry,) = self.attribute('signals')
         assert entry['execution_id'] == row['id']
         assert entry['ignored'] == ['odd']
-
-    def test_failure_leaves_an_event_that_fits_and_the_full_text(self):
-        self.make(definition=ONE)
+        # Mistral refuses an input that the workflow lacks.
         long = 'z' * 1000
         assert long in self.fail({'input': {long: 1}})
-        ((status, reason),) = self.reasons('SIGNAL')
-        assert status == 'FAILED'
-        assert len(reason) == 255
-        (entry,) = self.attribute('signals')
-        assert long in entry['error']
-        assert entry['execution_id'] is None
-        # Mistral refuses an input that the workflow lacks.
-        assert "missing=['x']" in self.fail()
-        assert "unexpected=['z']" in self.fail({'input': {'z': 1}})
-
-    def test_body_that_asks_for_nothing_is_refused(self):
-        self.make(definition=TWO, input={'x': 1})
-        assert 'one of main, sub, not "gone"' in self.fail(
-            {'workflow': 'gone'}
-        )
-        # What is remembered fits a column of the database.
-        bombs = '\U0001f4a3' * 99
-        odd = {f'{bombs}{number}': 1 for number in range(99)}
-        self.fail({'workflow': 'e' * 9999, **odd})
-        assert self.rows() == []
-        loaded = self.heat.load(self.stack)
-        kept = loaded['it'].data()
-        # Heat's is a TEXT, which MariaDB ends at 64 KB.
-        assert max(map(len, kept.values())) < 2**16
-
-    def test_body_of_an_alarm_may_be_the_input(self):
-        self.make(definition=ONE, use_request_body_as_input=True)
-        self.signal({'x': 5})
-        assert json.loads(self.rows()[0]['input']) == {'x': 5}
-
-    def test_a_signal_is_retried_and_runs_once(self):
-        self.make(definition=PLAIN)
-        for seconds, send in ((5, self.signal), (0, self.fail)):
-            self.patch(workflow.Workflow, 'RETRY_SECONDS', seconds)
-            self.mistral.fail(
-                'executions.create', fake_mistral.DOWN, effect=True
-            )
-            send()
-        assert len(self.rows()) == 2
-        # The run that began unnoticed ends with the resource.
-        self.heat.delete(self.stack)
-        assert self.rows() == []
-
-    def test_last_signals_are_remembered(self):
-        self.make(definition=TWO, default_workflow='sub')
+        ends = dict(self.reasons('SIGNAL'))
+        assert len(ends['FAILED']) == 255
+        assert self.attribute('signals')[0]['execution_id'] is None
+        assert 'one of main, sub' in self.fail({'workflow': 'gone'})
+        assert len(self.rows()) == 1
+        # The last ones are remembered, the newest first.
         for _ in range(12):
             self.signal()
-        assert self.rows()[0]['workflow_name'] == 'stack.it.sub'
+        assert self.executions.latest()['workflow_name'] == 'stack.it.sub'
         shown = [entry['execution_id'] for entry in self.attribute('signals')]
-        assert shown == [row['id'] for row in self.rows()][:1:-1]
+        assert shown == [row['id'] for row in self.rows()][:2:-1]
+        loaded = self.heat.load(self.stack)
+        assert len(loaded['it'].data()) < 13
+        # One to a resource that has just gone is no trouble.
+        gone = exception.NotFound('x')
+        with mock.patch.object(
+            workflow.Workflow, 'data_set', side_effect=gone
+        ):
+            self.signal()
+        # The body of an alarm may be the input.
+        self.delete()
+        self.make(definition=ONE, use_request_body_as_input=True)
+        self.signal({'x': 5})
+        assert json.loads(self.executions.latest()['input']) == {'x': 5}
 
-    def test_a_reader_of_the_project_runs_nothing(self):
+    def test_a_signal_runs_once_for_whom_it_may(self):
         self.make(definition=PLAIN)
-        # A server's URL, such as an alarm's, does.
+        # A server's URL, such as an alarm's, does; a reader does not.
         for user_id, send, runs in (
             ('reader', self.fail, 0),
             ('server', self.signal, 1),
@@ -447,82 +334,56 @@ class SignalTest(WorkflowTest):
             ):
                 url = self.attribute('alarm_url')
             assert (url is None) == is_reader, url
+        # What passes is retried.
+        down = fake_mistral.DOWN
+        for seconds, send in ((5, self.signal), (0, self.fail)):
+            self.patch(workflow.Workflow, 'RETRY_SECONDS', seconds)
+            self.mistral.fail('executions.begin', down, effect=True)
+            send()
+        assert len(self.rows()) == 3
+        # The run that began unnoticed ends with the resource.
+        self.delete()
+        assert self.rows() == []
 
-    def test_a_signal_to_what_has_just_gone_is_no_trouble(self):
-        self.make(definition=PLAIN)
-        gone = exception.NotFound('x')
-        with mock.patch.object(
-            workflow.Workflow, 'data_set', side_effect=gone
-        ):
-            self.signal()
-
-
-class LifeTest(WorkflowTest):
-    def test_list_is_bounded(self):
-        self.make(definition=PLAIN)
-        for _ in range(25):
-            self.add_execution()
+    def test_a_dropped_workflow_that_may_be_called_stays_for_a_while(self):
+        self.make(definition=TWO)
+        running = self.add_execution(input='{"x": 1}')
+        self.add_execution('stack.it.sub', state='SUCCESS')
+        self.update(definition=ONE)
+        assert 'stack.it.sub' in self.workflows.names()
+        (told,) = [
+            said
+            for _, said in self.reasons('UPDATE')
+            if 'Mistral keeps' in said
+        ]
+        assert 'stack.it.sub' in told
+        # A trigger that runs it keeps it as well.
+        running['state'] = 'SUCCESS'
+        triggers = self.mistral.cron_triggers
+        triggers.create('weekly', 'stack.it.sub', **YEARLY)
+        self.heat.run(self.stack, 'CHECK')
+        assert 'stack.it.sub' in self.workflows.names()
+        triggers.delete('weekly')
+        self.heat.run(self.stack, 'CHECK')
+        assert self.workflows.names() == {'stack.it.main'}
+        # Its executions stay; the list of all is bounded.
+        assert len(self.attribute('executions')) == 2
+        for _ in range(23):
+            self.add_execution(input='{"x": 1}')
         assert len(self.attribute('executions')) == 20
         self.rows()[-2]['output'] = 'x' * 1000000
         assert len(self.attribute('executions')) == 1
 
-    def test_a_dropped_workflow_that_may_be_called_stays_for_a_while(self):
-        self.make(definition=TWO)
-        running = self.add_execution()
-        self.add_execution('stack.it.sub', state='SUCCESS')
-        self.update(definition=ONE)
-        assert 'stack.it.sub' in self.workflows.names()
-        told = [said for _, said in self.reasons() if 'Mistral keeps' in said]
-        assert len(told) == 1
-        assert 'stack.it.sub' in told[0]
-        # A trigger that runs it keeps it as well.
-        running['state'] = 'SUCCESS'
-        triggers = self.mistral.cron_triggers
-        triggers.add('weekly', 'stack.it.sub', {'pattern': '1 1 * * *'})
-        self.heat.run(self.stack, 'CHECK')
-        assert 'stack.it.sub' in self.workflows.names()
-        triggers.remove('weekly')
-        self.heat.run(self.stack, 'CHECK')
-        assert self.workflows.names() == {'stack.it.main'}
-        # Its executions stay.
-        assert len(self.attribute('executions')) == 2
-
-    def test_failed_create_leaves_nothing_and_is_made_up_for(self):
-        self.no_patience()
-        self.mistral.fail(
-            'workflows.create', fake_mistral.UNAVAILABLE, effect=True
-        )
-        assert 'Mistral answers 503' in self.refused(definition=TWO)
-        assert len(self.workflows.names()) == 2
-        self.update(definition=TWO)
-        assert len(self.workflows.names()) == 2
-        self.heat.delete(self.stack)
-        assert self.workflows.names() == set()
-
-    def test_a_rollback_removes_what_the_failed_update_made(self):
-        self.make(definition=ONE)
-        refused = fake_mistral.refused(400, 'not so')
-        self.mistral.fail('workflows.update', refused)
-        self.refused_update(definition=TWO)
-        self.update(definition=ONE)
-        assert self.workflows.names() == {'stack.it.main'}
-        # A check finds what is missing, and an update mends it.
-        self.heat.run(self.stack, 'CHECK')
-        self.workflows.remove('stack.it.main')
-        assert 'stack.it.main' in self.check_fails()
-        self.update(definition=ONE)
-        assert self.workflows.names() == {'stack.it.main'}
-
-    def test_taken_name_is_left_alone_to_the_end(self):
+    def test_failures_leave_nothing_and_are_made_up_for(self):
+        # A name that is taken is left alone to the end.
         for more in ({}, {'project_id': 'f' * 32}):
-            theirs = self.workflows.add('mine', **more)
+            self.workflows.add('mine', **more)
+            theirs = self.workflows.only()
             reason = self.refused(definition=ONE, name='mine')
             assert 'another workflow mine already' in reason
-            self.heat.delete(self.stack)
-            assert list(self.workflows.rows) == [theirs]
+            assert self.delete() == [theirs]
             self.workflows.rows.clear()
-
-    def test_passing_errors_are_ridden_out(self):
+        # Each passing error is ridden out.
         for effect in (False, True):
             for change, text in ((self.make, ONE), (self.update, TWO)):
                 for call in ('list', 'create', 'update'):
@@ -532,7 +393,29 @@ class LifeTest(WorkflowTest):
                 change(definition=text)
                 self.mistral.faults.clear()
             assert len(self.workflows.names()) == 2
-            self.heat.delete(self.stack)
+            self.delete()
+        # A rollback removes what the failed update made.
+        self.make(definition=ONE)
+        refused = fake_mistral.refused(400, 'not so')
+        self.mistral.fail('workflows.update', refused)
+        self.refused_update(definition=TWO)
+        self.update(definition=ONE)
+        assert self.workflows.names() == {'stack.it.main'}
+        # A check finds what is missing, and an update mends it.
+        self.heat.run(self.stack, 'CHECK')
+        self.workflows.rows.clear()
+        assert 'stack.it.main' in self.check_fails()
+        self.update(definition=ONE)
+        assert self.workflows.names() == {'stack.it.main'}
+        self.delete()
+        # What a failed create left is found.
+        self.no_patience()
+        away = fake_mistral.UNAVAILABLE
+        self.mistral.fail('workflows.create', away, effect=True)
+        assert 'Mistral answers 503' in self.refused(definition=TWO)
+        assert len(self.workflows.names()) == 2
+        self.update(definition=TWO)
+        assert self.delete() == []
 
     def test_delete_ends_what_the_resource_and_triggers_have_started(self):
         by_trigger = json.dumps({'triggered_by': {'type': 'cron_trigger'}})
@@ -541,21 +424,19 @@ class LifeTest(WorkflowTest):
             self.signal()
             self.add_execution(description=by_trigger)
             self.add_execution()
-            self.heat.delete(self.stack)
+            self.delete()
             assert len(self.rows()) == kept
             self.executions.rows.clear()
-
-    def test_trigger_of_others_is_named_before_any_execution_ends(self):
+        # A trigger of others is named before any execution ends.
         self.make(definition=PLAIN)
         self.signal()
-        pattern = {'pattern': '1 1 * * *'}
         triggers = self.mistral.cron_triggers
-        trigger = triggers.add('weekly', 'stack.it.main', pattern)
+        triggers.create('weekly', 'stack.it.main', **YEARLY)
         self.assertRaises(AssertionError, self.heat.delete, self.stack)
         assert 'cannot delete the workflow' in self.it.status_reason
-        assert trigger['id'] in self.it.status_reason
+        assert triggers.only()['id'] in self.it.status_reason
         assert self.rows()[0]['state'] == 'RUNNING'
-        triggers.remove('weekly')
+        triggers.rows.clear()
         # The next one rides out a Mistral that is away.
         down = fake_mistral.DOWN
         for call in ('list', 'delete'):
@@ -563,11 +444,9 @@ class LifeTest(WorkflowTest):
                 effect = call == 'delete'
                 self.mistral.fail(f'{kind}.{call}', down, effect=effect)
         self.mistral.fail('executions.update', down)
-        self.heat.delete(self.stack)
-        assert self.mistral.faults == []
-        assert (self.workflows.names(), self.rows()) == (set(), [])
-
-    def test_stack_that_was_never_made_is_deleted_without_mistral(self):
-        stack = self.heat.stack(self.template(definition=ONE))
-        self.heat.delete(stack)
+        assert self.delete() == []
+        assert (self.mistral.faults, self.rows()) == ([], [])
+        # One that was never made needs no Mistral.
+        self.mistral.calls.clear()
+        self.heat.delete(self.heat.stack(self.template(definition=ONE)))
         assert self.mistral.changes() == []

@@ -104,21 +104,21 @@ class Heat:
         self.add_resource(
             stack, f'{name}_config', 'OS::Heat::SoftwareComponent', source.id
         )
-        values = {'password': 'hunter2', 'level': '3', 'deploy_action': 'X'}
-        inputs = [
-            {'name': one['name'], 'value': one.get('default')}
-            for one in source.inputs
-            if one['name'] not in values
-        ]
-        inputs += [
-            {'name': n, 'value': v, 'type': 'String'}
-            for n, v in values.items()
-        ]
-        inputs.append({'name': 'deploy_password', 'value': 'of-the-server'})
+        values = {one['name']: one.get('default') for one in source.inputs}
+        values |= {'password': 'hunter2', 'level': '3', 'deploy_action': 'X'}
+        inputs = [{'name': n, 'value': v} for n, v in values.items()]
         derived = self.add_config(
             name=name, group=source.group, config=source.config, inputs=inputs
         )
-        row = self._row(derived.id, server, 'CREATE', 'COMPLETE', '')
+        row = heat_values.Deployment(
+            id=new_id(),
+            server_id=server,
+            config_id=derived.id,
+            action='CREATE',
+            status='COMPLETE',
+            reason='',
+        )
+        self.rows[row.id] = row
         self.add_resource(
             stack,
             name,
@@ -133,15 +133,11 @@ class Heat:
         """Add a group that is one resource; return its members' rows."""
         first = self.add_deployment(stack, name, **more)
         group_id = signal_names.new_group_id()
-        *others, mine = self.members[stack.id]
-        self.members[stack.id] = [
-            *others,
-            dataclasses.replace(
-                mine,
-                type='OS::Heat::SoftwareDeploymentGroup',
-                physical_id=group_id,
-            ),
-        ]
+        self.members[stack.id][-1] = dataclasses.replace(
+            self.members[stack.id][-1],
+            type='OS::Heat::SoftwareDeploymentGroup',
+            physical_id=group_id,
+        )
         del self.rows[first.id]
         rows, states = {}, {}
         for number, (key, server) in enumerate(servers.items()):
@@ -236,24 +232,10 @@ class Heat:
         self._ask('signal', f'{resource.name} {details}')
         self.signalled(resource, details)
 
-    # stack_tree.Orchestration, as well
-
     def all_events(self, stack):
         self._ask('all_events', stack.id)
         assert stack.id in self.stacks
         return list(self.happened)
-
-    def _row(self, config_id, server_id, action, status, reason):
-        row = heat_values.Deployment(
-            id=new_id(),
-            server_id=server_id,
-            config_id=config_id,
-            action=action,
-            status=status,
-            reason=reason,
-        )
-        self.rows[row.id] = row
-        return row
 
     def _ask(self, method, what):
         self.asked.append(f'{method} {what}')

@@ -35,7 +35,6 @@ class FakeRunStore:
     """The runs of all projects.
 
     :ivar now: the time.
-    :ivar targets_kept: of the runs of a project.
     :ivar aborts: how many of the next writing transactions are cut off.
     :ivar silent: how many of the next commits have no answer.
     :ivar losing: before how many of the next steps another one is stored.
@@ -47,7 +46,6 @@ class FakeRunStore:
 
     def __init__(self):
         self.now = 1_800_000_000.0
-        self.targets_kept = 100_000
         self.aborts = self.silent = self.losing = self.steps = 0
         self.given, self.settled = {}, {}
         self._lock = threading.RLock()
@@ -77,13 +75,6 @@ class FakeRunStore:
                 ):
                     return kept
                 raise errors.Exists(run.id)
-            in_progress = sum(
-                len(each.stored.run.attempts)
-                for each in self._live()
-                if each.stored.project_id == project_id
-            )
-            if in_progress + len(run.attempts) > self.targets_kept:
-                raise errors.Refused('too many targets')
             kept = run_store.StoredRun(
                 project_id=project_id,
                 run=_through_json(run),
@@ -91,9 +82,7 @@ class FakeRunStore:
                 engine_id=engine_id,
                 revisions=(0,) * len(run.attempts),
             )
-            self._runs[run.id] = Kept(
-                kept,
-            )
+            self._runs[run.id] = Kept(kept)
             return kept
 
     def load(self, run_id, project_id=None):

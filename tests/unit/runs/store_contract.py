@@ -111,10 +111,8 @@ def ended(run):
 class RunStoreContract:
     """Tests of a store.
 
-    Others say `self.store`; `deployments()`: the statuses of the deployments
-    in Heat that steps have written, by ID; `keep()`: how many targets a
-    project may have; `keep_record()`: the record of a schedule, whose resource
-    it returns; and `record()` returns that record.
+    Others say `self.store`, and `deployments()`: the statuses of the
+    deployments in Heat that steps have written, by ID.
     """
 
     def begin(self, run_id='run-1', *numbers, targets=2, **values):
@@ -411,33 +409,26 @@ class RunStoreContract:
 
     # Leaders
 
-    def test_an_engine_leads_what_is_in_progress(self):
-        kept = self.begin()
-        self.create(made=ended(run('run-2')))
-        self.create('run-3', engine_id='engine-2')
-        assert dict(self.store.led_by(ENGINE)) == {'run-1': 1}
-        assert {ENGINE, 'engine-2'} == set(self.store.leaders())
-        self.store.step(kept, ended(kept.run), 'end')
-        assert dict(self.store.led_by(ENGINE)) == {}
-        assert {'engine-2'} == set(self.store.leaders())
-
-    def test_a_dead_leader_has_a_successor(self):
+    def test_an_engine_leads_what_is_in_progress_until_it_is_dead(self):
         kept = self.begin('run-1')
-        self.create('run-2', engine_id='engine-3')
+        self.create(made=ended(run('run-2')))
+        self.create('run-4', engine_id='engine-3')
         self.create('run-3')
+        assert dict(self.store.led_by(ENGINE)) == {'run-1': 1, 'run-3': 0}
+        assert {ENGINE, 'engine-3'} == set(self.store.leaders())
         first = self.store.take_over(ENGINE, 'engine-2', 1)
         second = self.store.take_over(ENGINE, 'engine-2', 9)
         assert sorted([*first, *second]) == ['run-1', 'run-3']
         assert self.store.take_over(ENGINE, 'engine-3', 9) == []
         # The dead one was only slow.
-        self.assertRaises(
-            run_store.Stale, self.store.step, kept, kept.run, 'late'
-        )
+        late = kept, kept.run, 'late'
+        self.assertRaises(run_store.Stale, self.store.step, *late)
         found = self.store.load('run-1')
         assert found.engine_id == 'engine-2'
-        assert {'run-1': found.version, 'run-3': 1} == dict(
-            self.store.led_by('engine-2')
-        )
+        led = {'run-1': found.version, 'run-3': 1}
+        assert dict(self.store.led_by('engine-2')) == led
+        self.store.step(found, ended(found.run), 'end')
+        assert dict(self.store.led_by('engine-2')) == {'run-3': 1}
 
     def test_whoever_retries_a_run_leads_it(self):
         kept = self.create(made=ended(run()))
@@ -447,6 +438,7 @@ class RunStoreContract:
         after = self.store.step(kept, again, 'retry', engine_id='engine-2')
         assert after.engine_id == 'engine-2'
         assert dict(self.store.led_by('engine-2')) == {'run-1': 1}
+        assert {'engine-2'} == set(self.store.leaders())
         assert after == self.store.load('run-1')
 
     # Notices
@@ -491,28 +483,14 @@ class RunStoreContract:
         self.store.delete(PROJECT, 'run-3')
         assert due(LATER) == {}
 
-    # Deleting
-
-    def end(self, run_id, ended_at, **values):
-        """Store a run that has ended."""
-        done = ended(run(run_id, **values)).changed(ended_at=ended_at)
-        self.create(made=done)
-
-    def test_a_run_is_refused_if_those_in_progress_leave_no_room(self):
-        self.keep(5)
-        self.begin('run-1')
-        self.end('run-2', LATER)
-        self.begin('run-3', action='CHECK')
-        error = self.assertRaises(errors.Refused, self.create, 'run-4')
-        assert not isinstance(error, errors.Exists)
-        self.create('run-5', project_id='another project')
-        # One that is repeated needs no room.
-        again = self.create('run-1')
-        assert again.run.id == 'run-1'
-
 
 class WholeContract(RunStoreContract):
-    """Tests of a store that has what heat-engine's services ask, too."""
+    """Tests of a store that has what heat-engine's services ask, too.
+
+    Others say `keep()`: how many targets a project may have; `keep_record()`:
+    the record of a schedule, whose resource it returns; and `record()` returns
+    that record.
+    """
 
     def test_a_time_of_a_schedule_has_one_run(self):
         self.create('run-1', tick=self.tick())
@@ -559,6 +537,23 @@ class WholeContract(RunStoreContract):
             before='due',
             after='started',
         )
+
+    def end(self, run_id, ended_at, **values):
+        """Store a run that has ended."""
+        done = ended(run(run_id, **values)).changed(ended_at=ended_at)
+        self.create(made=done)
+
+    def test_a_run_is_refused_if_those_in_progress_leave_no_room(self):
+        self.keep(5)
+        self.begin('run-1')
+        self.end('run-2', LATER)
+        self.begin('run-3', action='CHECK')
+        error = self.assertRaises(errors.Refused, self.create, 'run-4')
+        assert not isinstance(error, errors.Exists)
+        self.create('run-5', project_id='another project')
+        # One that is repeated needs no room.
+        again = self.create('run-1')
+        assert again.run.id == 'run-1'
 
     def test_how_runs_of_any_project_stand(self):
         self.create('run-1')

@@ -34,25 +34,19 @@ def change(heat, *names, inputs=(), **values):
     """
     for name in names:
         config = heat.configs[heat.group[name].config_id]
+        changed = [
+            each | {'value': dict(inputs).get(each['name'], each['value'])}
+            for each in config.inputs
+        ]
         heat.configs[config.id] = dataclasses.replace(
-            config,
-            inputs=[
-                {
-                    **each,
-                    'value': dict(inputs).get(each['name'], each['value']),
-                }
-                for each in config.inputs
-            ],
-            **values,
+            config, inputs=changed, **values
         )
 
 
 def without_backup(heat, *names):
     """Let servers have been given a config without an action."""
-    for name in names:
-        config = heat.configs[heat.group[name].config_id]
-        entries = config.config['configs'][:1]
-        change(heat, name, config={'configs': entries})
+    first = fake_heat.COMPONENT['configs'][:1]
+    change(heat, *names, config={'configs': first})
 
 
 def choose(heat, action='BACKUP', inputs=None, **wanted):
@@ -196,10 +190,8 @@ def test_metadata_is_the_template_s_and_nova_s(
 ):
     heat.add_deployment(heat.root, 'far', 'of no resource')
     heat.add_deployment(heat.root, 'db', 'id-9')
-    metadata = {'role': template}
-    heat.add_resource(
-        heat.root, 'nova', 'OS::Nova::Server', 'id-9', metadata=metadata
-    )
+    given = {'metadata': {'role': template}}
+    heat.add_resource(heat.root, 'nova', 'OS::Nova::Server', 'id-9', **given)
     heat.attributes['nova', 'show'] = nova
     if is_target:
         (target,) = choose(heat, metadata=FRONT).targets

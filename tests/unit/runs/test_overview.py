@@ -28,24 +28,17 @@ def ran(found, *members, start=0, end=None, state=_State.COMPLETE):
 
 
 class OverviewTest(testtools.TestCase):
-    def stopped(self):
-        """Return a run that ended when one of six had failed."""
+    def test_what_may_start_yet_is_pending_until_the_end(self):
         found = ran(test_deciding.record(6), 0, end=5, state=_State.FAILED)
-        return found.changed(phase=_Phase.FAILED, ended_at=NOW + 5)
-
-    def test_what_a_stopped_run_has_not_run_is_not_done(self):
-        shown = overview.of(self.stopped(), NOW + 5)
-        assert shown['percent'] == 16
-        assert shown['counts'] == {'not-started': 5, 'failed': 1}
-        target = overview.target(self.stopped(), 1)
-        assert target['state'] == 'not-started'
-
-    def test_what_may_start_yet_is_pending(self):
-        found = ran(test_deciding.record(6), 0, end=5)
         shown = overview.of(found, NOW)
-        assert shown['counts'] == {'pending': 5, 'complete': 1}
-        assert shown['round'] == 1
+        assert shown['counts'] == {'pending': 5, 'failed': 1}
+        assert (shown['round'], shown['percent']) == (1, 16)
+        # What a stopped run has not run is not done.
+        found = found.changed(phase=_Phase.FAILED, ended_at=NOW + 5)
+        shown = overview.of(found, NOW + 5)
+        assert shown['counts'] == {'not-started': 5, 'failed': 1}
         assert shown['percent'] == 16
+        assert overview.target(found, 1)['state'] == 'not-started'
         found = ran(found, *range(6), end=5)
         assert overview.of(found, NOW)['percent'] == 100
 

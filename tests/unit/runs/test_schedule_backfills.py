@@ -15,8 +15,6 @@ from heat_plugins.runs.schedules import schedules
 HOUR = 3600
 # 2027-01-20T00:00:00Z; ticks are at each full hour.
 ZERO = 1800403200
-DAY = 24 * HOUR
-Passed = schedule_deciding.Passed
 Phase = run_records.Phase
 
 
@@ -129,6 +127,11 @@ def test_what_cannot_be_created_was_missed_before_and_a_pause_keeps_it():
     record = started(0).given_up().record
     assert (record.missed, record.backfill) == (0, (hour(-1),))
     assert record.reason == schedule_deciding.LATE
+    # Asked to stop, it ends before the next one.
+    assert stopped(started(1)).backfill == (hour(-2),)
+    record = stopped(started(0))
+    assert (record.backfill, record.running) == ((), None)
+    assert stopped(kept((hour(-1),))).backfill == ()
     paused = started(0).with_record(paused='a release')
     assert paused.given_up().record.backfill == (hour(-2), hour(-1))
     free = paused.with_record(running=None)
@@ -138,13 +141,6 @@ def test_what_cannot_be_created_was_missed_before_and_a_pause_keeps_it():
 def test_what_another_engine_has_created_is_not_given_up():
     head = run_records.Head(id='x', created_at=1, state=Phase.RUNNING)
     assert started(1).settled(head, hour(99)) == started(1)
-
-
-def test_it_stops_before_the_next_one():
-    assert stopped(started(1)).backfill == (hour(-2),)
-    record = stopped(started(0))
-    assert (record.backfill, record.running) == ((), None)
-    assert stopped(kept((hour(-1),))).backfill == ()
 
 
 @pytest.mark.parametrize('phase', [Phase.COMPLETE, Phase.FAILED])
@@ -172,14 +168,11 @@ def test_it_says_nothing_of_the_last_time_and_of_the_next(phase):
     ],
 )
 def test_its_failures_are_told_each_and_it_is_no_recovery(phase, events):
-    rules = notifying.NoticeRules(
-        to='https://hooks.example.com',
-        events=[*notifying.NoticeEvent],
-        after=3,
+    known = dataclasses.replace(
+        started(1).with_record(last=hour(3), outcome='failed'),
+        rules=notifying.NoticeRules(to='https://hooks.example.com', after=3),
+        book=notifying.NoticeBook(is_troubled=True),
     )
-    book = notifying.NoticeBook(is_troubled=True)
-    known = dataclasses.replace(started(1), rules=rules, book=book)
-    known = known.with_record(last=hour(3), outcome='failed')
     record = schedule_deciding.ended(known.schedule, known.record, phase)
     after = dataclasses.replace(known, record=record)
     made = after.noticed(known).book

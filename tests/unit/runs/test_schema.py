@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What fits an input, and what does not."""
 
-import testtools
+import pytest
 
 from heat_plugins import errors
 from heat_plugins.runs.targets import targets
@@ -22,44 +22,44 @@ UNFIT = {
 }
 
 
-class TypeTest(testtools.TestCase):
-    def test_what_fits_is_converted(self):
-        for kind, pairs in FITS.items():
-            for value, expected in pairs:
-                found = targets.converted(value, kind)
-                assert expected == found, (kind, value)
-                assert type(expected) is type(found), (kind, value)
-
-    def test_what_does_not_fit_is_refused(self):
-        for kind, values in UNFIT.items():
-            for value in values:
-                self.assertRaises(ValueError, targets.converted, value, kind)
+def cases(table):
+    return [(kind, each) for kind, every in table.items() for each in every]
 
 
-class ValuesTest(testtools.TestCase):
-    DECLARED = [
-        {'name': 'a', 'default': 1, 'type': 'Number'},
-        {'name': 'b'},
-        {'name': 'deploy_action'},
-    ]
+@pytest.mark.parametrize(('kind', 'pair'), cases(FITS))
+def test_what_fits_is_converted(kind, pair):
+    found = targets.converted(pair[0], kind)
+    assert (found, type(found)) == (pair[1], type(pair[1]))
 
-    def values(self, given, current):
-        return targets.values(self.DECLARED, given, current)
 
-    def test_what_is_given_goes_before_the_stacks_before_the_default(self):
-        assert self.values({'a': '3'}, {'a': 2, 'b': 'x'}) == {
-            'a': 3,
-            'b': 'x',
-        }
-        assert self.values({}, {'a': 2, 'b': ''}) == {'a': 2, 'b': ''}
-        assert self.values({'b': 'x'}, {}) == {'a': 1, 'b': 'x'}
+@pytest.mark.parametrize(('kind', 'value'), cases(UNFIT))
+def test_what_does_not_fit_is_refused(kind, value):
+    declared = [{'name': 'a', 'type': kind}]
+    with pytest.raises(errors.Refused, match='input "a" must be'):
+        targets.values(declared, {'a': value}, {})
 
-    def test_what_nobody_has_given_is_missing(self):
-        exc = self.assertRaises(errors.Refused, self.values, {}, {})
-        assert 'input "b" has no value' in str(exc)
 
-    def test_what_is_ours_to_say_cannot_be_given(self):
-        exc = self.assertRaises(
-            errors.Refused, self.values, {'b': '', 'deploy_action': 'X'}, {}
-        )
-        assert 'no input "deploy_action"' in str(exc)
+DECLARED = [
+    {'name': 'a', 'default': 1, 'type': 'Number'},
+    {'name': 'b'},
+    {'name': 'deploy_action'},
+]
+
+
+@pytest.mark.parametrize(
+    ('given', 'current', 'expected'),
+    [
+        # What is given goes before the stack's, and that before the default.
+        ({'a': '3'}, {'a': 2, 'b': 'x'}, {'a': 3, 'b': 'x'}),
+        ({}, {'a': 2, 'b': ''}, {'a': 2, 'b': ''}),
+        ({'b': 'x'}, {}, {'a': 1, 'b': 'x'}),
+        ({}, {}, 'input "b" has no value'),
+        ({'b': '', 'deploy_action': 'X'}, {}, 'no input "deploy_action"'),
+    ],
+)
+def test_the_values_of_a_run(given, current, expected):
+    if isinstance(expected, dict):
+        assert targets.values(DECLARED, given, current) == expected
+    else:
+        with pytest.raises(errors.Refused, match=expected):
+            targets.values(DECLARED, given, current)

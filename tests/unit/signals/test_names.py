@@ -1,20 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where signals lie."""
 
-import testtools
-
 from heat_plugins.signals import signal_names
 
 
-class NamesTest(testtools.TestCase):
-    def test_a_container_is_named_after_its_root_stack(self):
-        assert signal_names.container('1234') == 'heat-plugins-1234'
-
-    def test_signals_lie_under_one_prefix(self):
-        assert signal_names.signal('d', 'c') == 'signals/d/c'
-        assert signal_names.signal('d', 'c').startswith(signal_names.SIGNALS)
-
-    def test_no_deployments_folder_holds_the_signals_of_another(self):
-        assert not signal_names.signal('abcd', 'c').startswith(
-            signal_names.folder('abc')
-        )
+def test_each_deployment_has_a_folder_in_its_root_stacks_container():
+    assert signal_names.container('1234') == 'heat-plugins-1234'
+    signal = signal_names.signal('abcd', 'c')
+    assert signal == f'{signal_names.SIGNALS}abcd/c'
+    assert signal.startswith(signal_names.folder('abcd'))
+    assert not signal.startswith(signal_names.folder('abc'))

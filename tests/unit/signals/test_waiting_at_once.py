@@ -60,9 +60,6 @@ class OneTest(Case):
         assert self.clock.now - begun == 1.0
         # The last of them as the time ends.
         assert self.source.listings == 5
-
-    def test_many_seconds_cost_no_more_listings_than_the_pace_says(self):
-        waiting = self.join()
         for _ in range(600):
             self.watcher.wait([waiting], 1.0)
         # 30 s of four a second, then ever fewer.

@@ -1,64 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chart of what Heat, Mistral and the door of runs know."""
 
-import dataclasses
-
 import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import runs as client
+from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import chart_reading
 from heat_plugins.timeline import plain_text
 from heat_plugins.timeline import svg
-from tests.unit import growth
 from tests.unit.runs import fake_heat
-from tests.unit.runs import listed_runs
+
+THEN = 1_800_000_000
 
 
-def test_a_script_is_not_sought_among_those_of_all_servers():
-    def reader(size):
-        heat = fake_heat.Heat()
-        heat.add_stack('shop')
-        at = '2027-01-15T08:00:00Z'
-        times = dict.fromkeys(('started_at', 'reported_at', 'ended_at'), at)
-        attempt = {'attempt': 1, 'state': 'complete', 'reason': '', **times}
-        target = client.Target(
-            number=0,
-            stack='shop',
-            resource='',
-            server='s',
-            state='complete',
-            attempt=1,
-            attempts=[attempt],
-        )
-        run = client.Run(
-            id='r',
-            action='APPLY',
-            state='complete',
-            script='uptime',
-            created_at=at,
-            target_list=[
-                dataclasses.replace(target, resource=f'web{number}')
-                for number in range(size)
-            ],
-        )
-        return chart_reading.ChartReader(heat, lambda **asked: iter([run]))
+def target(resource='db', state='complete', begin=0, end=None, **more):
+    """Return the target of a run, with times in seconds after `THEN`."""
+    begun = {'started_at': begin, 'reported_at': None, 'ended_at': end}
+    attempt = {
+        name: None if after is None else summary.time(THEN + after)
+        for name, after in (begun | more).items()
+        if name in begun
+    }
+    values = {'state': state, 'reason': more.get('reason', ''), 'attempt': 1}
+    return client.Target(
+        number=0,
+        stack='shop',
+        resource=resource,
+        server='s',
+        attempts=[] if begin is None else [attempt | values],
+        **values,
+    )
 
-    wanted = chart_reading.ChartFilter()
-    growth.check(
-        lambda found: found.read('shop', wanted),
-        reader,
-        start=64,
-        largest=2**13,
+
+def run(*targets, action='BACKUP', **values):
+    return client.Run(
+        id='r',
+        action=action,
+        state='running',
+        created_at=summary.time(THEN),
+        target_list=list(targets),
+        **values,
     )
 
 
 class ChartReaderTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.then = 1_800_000_000
-        self.runs = listed_runs.ListedRuns(self.then)
+        self.runs, self.now, self.asked = [], THEN, []
         self.heat = fake_heat.Heat()
         self.stack = self.heat.add_stack('shop')
         self.heat.add_deployment(self.stack)
@@ -67,14 +57,18 @@ class ChartReaderTest(testtools.TestCase):
 
     def happens(self, name, status, after, stack=None, physical_id=''):
         self.heat.happens(
-            stack or self.stack, name, status, self.then + after, physical_id
+            stack or self.stack, name, status, THEN + after, physical_id
         )
 
     def chart(self, name='shop', **wanted):
         reader = chart_reading.ChartReader(
-            self.heat, self.runs.client.list, lambda: self.runs.now
+            self.heat, self.list_runs, lambda: self.now
         )
         return reader.read(name, chart_reading.ChartFilter(**wanted))
+
+    def list_runs(self, **asked):
+        self.asked.append(asked)
+        yield from self.runs
 
     def rows(self, **wanted):
         return [
@@ -97,100 +91,56 @@ class ChartReaderTest(testtools.TestCase):
             }
         ]
 
-    def group(self):
-        nested = self.heat.add_stack('shop-group', self.stack.id)
-        self.heat.add_deployment(nested, 'one')
-        self.heat.add_resource(
-            self.stack,
-            'group',
-            'OS::Heat::SoftwareDeploymentGroup',
-            nested.id,
-            nested=nested.id,
-        )
-        self.happens('group', 'CREATE_IN_PROGRESS', 2)
-        self.happens('one', 'CREATE_IN_PROGRESS', 3, nested)
-        self.happens('one', 'CREATE_COMPLETE', 6, nested)
-        self.happens('group', 'CREATE_COMPLETE', 7)
-
-    def start(self, *resources, **values):
-        """Start a run whose servers have it."""
-        run = self.runs.start(self.stack, *(resources or ['db']), **values)
-        self.runs.begin(run, *range(len(resources or ['db'])))
-        return run
-
-    def bar(self):
-        """Return the only bar of a run."""
-        (row,) = (
-            row for row in self.chart().rows if row.kind is chart.RowKind.RUN
-        )
-        (bar,) = row.bars
-        return bar
-
     def test_a_run_is_shown_with_its_id(self):
-        run = self.start()
-        bar = self.bar()
-        assert bar.state == chart.State.WAITING
-        assert f'The server has not answered yet (run {run})' == bar.reason
-        self.runs.change(
-            run,
-            state='running',
-            started_at=self.then,
-            reported_at=self.then + 3,
-            reason='The server has started the action',
-        )
-        bar = self.bar()
-        assert (self.then, self.then + 3, None) == (
-            bar.start,
-            bar.working_since,
-            bar.end,
-        )
+        reason = 'The server has started the action'
+        for of, state, expected, said in (
+            (
+                target(state='waiting'),
+                chart.State.WAITING,
+                (THEN, None, None),
+                'The server has not answered yet (run r)',
+            ),
+            (
+                target(state='running', reported_at=3, reason=reason),
+                chart.State.RUNNING,
+                (THEN, THEN + 3, None),
+                f'{reason} (run r)',
+            ),
+        ):
+            self.runs = [run(of)]
+            _, row = self.chart().rows
+            (bar,) = row.bars
+            assert row.kind is chart.RowKind.RUN
+            assert (bar.state, bar.reason) == (state, said)
+            assert (bar.start, bar.working_since, bar.end) == expected
 
-    def test_what_has_not_started_has_no_bar(self):
-        self.runs.start(self.stack, 'db')
-        skipped = self.runs.start(self.stack, 'db')
-        self.runs.end(skipped, state='skipped', reason='it runs already')
-        assert self.rows() == [('deployment', 'db', 1)]
-
-    def test_one_question_shows_the_targets_of_many_runs(self):
-        other = self.heat.add_stack('other')
-        for _run in range(3):
-            self.start('db', 'web')
-        self.runs.begin(self.runs.start(other, 'elsewhere'))
-        assert self.rows() == [
-            ('deployment', 'db', 1),
-            ('run', 'db BACKUP', 3),
-            ('run', 'web BACKUP', 3),
+    def test_runs_of_one_action_have_a_row_if_they_have_started(self):
+        self.runs = [
+            run(target(), target('web'), target('new', 'pending', None)),
+            run(target(), target('web')),
+            run(target('old', 'skipped'), target()),
         ]
-        assert len(self.runs.asked) == 1
-
-    def test_the_newest_runs_are_shown(self):
-        for _run in range(3):
-            self.start()
-            self.runs.now += 9
-        (_, row) = self.chart(runs=2).rows
-        assert {self.then + 9, self.then + 18} == {
-            bar.start for bar in row.bars
-        }
-
-    def run_script(self, *servers):
-        self.start(*servers, action='APPLY', script='#!/bin/sh\nuptime\n')
-
-    def servers(self, *names):
-        for name in names:
-            kind = 'OS::Heat::DeployedServer'
-            self.heat.add_resource(self.stack, name, kind, f'{name}-id')
+        assert self.rows(runs=2) == [
+            ('deployment', 'db', 1),
+            ('run', 'db BACKUP', 2),
+            ('run', 'web BACKUP', 2),
+        ]
+        wanted = {'stack': self.stack.id, 'targets': True, 'limit': 2}
+        assert self.asked == [wanted]
 
     def test_a_script_on_several_servers_has_one_row(self):
-        self.servers('web0', 'web1', 'web2')
-        self.run_script('web0')
+        for name in ('web0', 'web1'):
+            kind = 'OS::Heat::DeployedServer'
+            self.heat.add_resource(self.stack, name, kind, f'{name}-id')
+        script = {'action': 'APPLY', 'script': 'uptime'}
+        self.runs = [run(target('web0'), **script)]
         assert ('run', 'web0 APPLY', 1) in self.rows()
-        self.run_script('web0', 'web1')
+        self.runs += [run(target('web0'), target('web1'), **script)]
         row = 'run', 'servers APPLY (+2)', 1
         assert [each for each in self.rows() if 'run' in each] == [row]
         unfolded = self.rows(unfold=True)
-        assert {('run', 'web0 APPLY', 2), ('run', 'web1 APPLY', 1)} <= {
-            *unfolded
-        }
+        both = {('run', 'web0 APPLY', 2), ('run', 'web1 APPLY', 1)}
+        assert both <= {*unfolded}
         assert row not in unfolded
 
     def test_members_without_resources_have_a_bar_each(self):
@@ -228,8 +178,8 @@ class ChartReaderTest(testtools.TestCase):
             (row,) = (r for r in self.chart().rows if r.path == 'nightly')
             (bar,) = row.bars
             assert row.title == 'nightly shop.nightly'
-            assert (bar.state, bar.start) == (drawn, self.then + 20)
-            assert bar.end == (self.then + 30 if has_ended else None)
+            assert (bar.state, bar.start) == (drawn, THEN + 20)
+            assert bar.end == (THEN + 30 if has_ended else None)
             assert bar.reason == f'{reason} (execution e1)'
 
     def test_a_schedule_that_misses_its_times_shows_that(self):
@@ -242,7 +192,7 @@ class ChartReaderTest(testtools.TestCase):
             self.stack,
             'nightly',
             'SIGNAL_FAILED',
-            self.then + 60,
+            THEN + 60,
             reason='Not triggered: missed s1: no store',
         )
         assert ('resource', 'nightly', 2) in self.rows()
@@ -277,12 +227,12 @@ class ChartReaderTest(testtools.TestCase):
         assert 'attribute fresh executions' not in self.heat.asked
 
     def test_services_that_do_not_answer_are_noted(self):
-        def refuse(request):
+        def refuse(**asked):
             raise errors.Denied('no role')
 
         self.workflow()
         self.heat.failing['attribute'] = errors.Unavailable('it is away')
-        self.patch(self.runs, 'answer', refuse)
+        self.list_runs = refuse
         drawn = self.chart()
         assert drawn.notes == (
             'Cannot list the runs of its actions: no role',
@@ -291,7 +241,16 @@ class ChartReaderTest(testtools.TestCase):
         assert [row.title for row in drawn.rows] == ['db']
 
     def test_a_nested_stack_folds_and_unfolds_on_demand(self):
-        self.group()
+        nested = self.heat.add_stack('shop-group', self.stack.id)
+        self.heat.add_deployment(nested, 'one')
+        kind = 'OS::Heat::SoftwareDeploymentGroup'
+        self.heat.add_resource(
+            self.stack, 'group', kind, nested.id, nested=nested.id
+        )
+        self.happens('group', 'CREATE_IN_PROGRESS', 2)
+        self.happens('one', 'CREATE_IN_PROGRESS', 3, nested)
+        self.happens('one', 'CREATE_COMPLETE', 6, nested)
+        self.happens('group', 'CREATE_COMPLETE', 7)
         db = ('deployment', 'db', 1)
         assert self.rows() == [db, ('deployment', 'group (+1)', 1)]
         assert self.rows(unfold=True) == [
@@ -303,16 +262,16 @@ class ChartReaderTest(testtools.TestCase):
         assert self.chart('shop-group').stack == 'shop'
 
     def test_what_ended_before_is_left_out(self):
-        self.runs.end(self.start(), started_at=self.then)
+        self.runs = [run(target(begin=0, end=0))]
         self.happens('db', 'UPDATE_IN_PROGRESS', 500)
-        drawn = self.chart(since=self.then + 10)
+        drawn = self.chart(since=THEN + 10)
         (row,) = drawn.rows
         assert [bar.label for bar in row.bars] == ['UPDATE']
         # The clock of heat-engine may be ahead.
-        assert drawn.now == self.then + 500
+        assert drawn.now == THEN + 500
 
     def test_runs_of_deleted_resources_and_stacks_are_shown(self):
-        self.start()
+        self.runs = [run(target())]
         self.heat.members[self.stack.id].clear()
         assert self.rows() == [('run', 'db BACKUP', 1)]
         self.heat.failing['resources'] = errors.NotFound('it is deleted')

@@ -6,18 +6,12 @@ import re
 import pytest
 from rich import cells
 
+from heat_plugins.timeline import chart
 from heat_plugins.timeline import plain_text
 from tests.unit.timeline import base
 
-STATES = (
-    'waiting',
-    'running',
-    'complete',
-    'failed',
-    'timed-out',
-    'cancelled',
-    'skipped',
-)
+#: A bar that is about to start waits.
+STATES = [each for each in chart.State if each != 'starting']
 
 
 def lines(*rows, width=80, glyphs=plain_text.BLOCKS, **more):

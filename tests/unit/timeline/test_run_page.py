@@ -90,17 +90,13 @@ def test_a_browser_runs_its_script_and_no_other():
 
 def test_failures_have_a_line_for_each_reason():
     failed = [target(n, 'failed', reason='disk full') for n in range(6)]
-    drawn = page(target(9), *failed, state='failed')
+    drawn = page(target(9), *failed, state='failed', reason='It is over')
     rows = drawn.partition('<tbody>')[2]
     assert rows.index('server1<') < rows.index('server9<')
     (listed,) = re.findall('<ul class="failures">(.*?)</ul>', drawn)
     assert listed.count('<li>') == 1
     assert '6 servers (shop server0, shop server1, shop se' in listed
+    # The reason has the colour of its state.
+    assert '<p class="reason of-failed">It is over<' in drawn
+    assert '.reason.of-failed { border-color: var(--failed)' in drawn
     assert '<ul class="failures">' not in page(target(0))
-
-
-def test_the_reason_has_the_colour_of_its_state():
-    for state in 'failed', 'complete':
-        drawn = page(target(0), state=state, reason='It is over')
-        assert f'<p class="reason of-{state}">It is over<' in drawn
-        assert f'.reason.of-{state} {{ border-color: var(--{state})' in drawn

@@ -6,21 +6,9 @@ import itertools
 import pytest
 
 from heat_plugins.timeline import scales
-from tests.unit import growth
 from tests.unit.timeline import base
 
 NIGHT = 86400
-
-
-def test_the_position_of_a_time_is_not_sought_among_all_stretches():
-    growth.check(
-        lambda scale: [scale.position(each.start) for each in scale.stretches],
-        lambda size: scales.Scale(
-            [(day * NIGHT, day * NIGHT + 1) for day in range(size)]
-        ),
-        start=2**6,
-        largest=2**14,
-    )
 
 
 def test_time_runs_from_left_to_right_without_gaps():

@@ -68,21 +68,18 @@ def test_events_become_bars(events, expected):
     )
 
 
-def test_a_signal_shows_only_if_it_was_refused():
+def test_the_reason_is_that_of_the_end_and_a_signal_shows_if_refused():
+    (bar,) = bars(
+        ('CREATE_IN_PROGRESS', 1, 'state changed'),
+        ('CREATE_FAILED', 2, 'no space left'),
+    )
+    assert bar.reason == 'no space left'
     (bar,) = bars(
         ('SIGNAL_COMPLETE', 1, 'Signal: deployment succeeded'),
         ('SIGNAL_FAILED', 2, 'Signal: deployment failed'),
         ('SIGNAL_FAILED', 3, 'Not triggered: no action BACKPU'),
     )
     assert (bar.label, bar.state.value, bar.start) == ('SIGNAL', 'failed', 3)
-
-
-def test_the_reason_is_that_of_the_end():
-    (bar,) = bars(
-        ('CREATE_IN_PROGRESS', 1, 'state changed'),
-        ('CREATE_FAILED', 2, 'no space left'),
-    )
-    assert bar.reason == 'no space left'
 
 
 @pytest.mark.parametrize(
@@ -145,8 +142,3 @@ def test_times_are_utc_unless_they_have_a_zone():
         '2027-01-15T09:00:00+01:00',
     ):
         assert heat_values.moment(text) == 1_800_000_000
-
-
-def test_an_event_of_a_stack_has_its_id():
-    assert event('CREATE_COMPLETE', 1, physical_id='s').of_stack
-    assert not event('CREATE_COMPLETE', 1).of_stack

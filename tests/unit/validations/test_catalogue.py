@@ -3,8 +3,9 @@
 
 import pathlib
 import sys
-import tempfile
 
+import fixtures
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -35,6 +36,9 @@ class PlaybookTest(testtools.TestCase):
         Is there
         enough?
       groups: [prep, prep, size]
+    password: !vault |
+      $ANSIBLE_VAULT;1.1;AES256
+    raw: !unsafe '{{ x }}'
 - hosts: all
 """)
         assert found == catalogue.Validation(
@@ -59,17 +63,6 @@ class PlaybookTest(testtools.TestCase):
         ):
             assert self.read(text) is None, text
 
-    def test_ansibles_own_tags_are_no_matter(self):
-        found = self.read("""\
-- hosts: all
-  vars:
-    metadata: {name: Vault}
-    password: !vault |
-      $ANSIBLE_VAULT;1.1;AES256
-    raw: !unsafe '{{ x }}'
-""")
-        assert found.name == 'Vault'
-
     def test_what_cannot_be_read_is_refused_briefly_and_not_quoted(self):
         for text, said in (
             ('[{vars: {metadata: text}}]', 'validations/check.yaml'),
@@ -84,16 +77,18 @@ class PlaybookTest(testtools.TestCase):
             assert said in message
             assert 'hunter2' not in message
             assert len(message) < 200
-        self.assertRaises(
-            errors.Invalid, catalogue.playbook, b'\xff\xfe', 'x.yaml'
-        )
+        with pytest.raises(errors.Invalid):
+            catalogue.playbook(b'\xff\xfe', 'x.yaml')
 
 
 class CatalogueTest(testtools.TestCase):
     def test_playbooks_are_found_where_they_usually_lie(self):
-        one = fakes.playbook('A')
+        one, other = fakes.playbook('A'), fakes.playbook('Other')
         found = catalogue.read(
             {
+                # Of two with one name the first counts.
+                'validations/a.yaml': other,
+                'validations/top.yaml': one,
                 'top.yaml': one,
                 'playbooks/a.yml': one,
                 'validations/b.yaml': one,
@@ -105,22 +100,10 @@ class CatalogueTest(testtools.TestCase):
             }
         )
         assert [one.id for one in found.validations] == ['a', 'b', 'c', 'top']
-        [warning] = found.warnings
-        assert 'Left out: validations/g.yaml is not YAML' in warning
-
-    def test_of_two_of_one_name_the_first_counts(self):
-        other = fakes.playbook('Other')
-        found = catalogue.read(
-            {
-                'playbooks/a.yaml': fakes.playbook('A'),
-                'validations/a.yaml': other,
-                'playbooks/b.yaml': other,
-                'validations/b.yaml': other,
-            }
-        )
-        assert [one.name for one in found.validations] == ['A', 'Other']
-        [warning] = found.warnings
-        assert 'validations/a.yaml' in warning
+        assert {one.name for one in found.validations} == {'A'}
+        first, second = found.warnings
+        assert 'validations/a.yaml has the name of playbooks/a.yml' in first
+        assert 'Left out: validations/g.yaml is not YAML' in second
 
     def test_validations_are_chosen_by_name_or_group(self):
         found = catalogue.read(
@@ -141,10 +124,8 @@ class CatalogueTest(testtools.TestCase):
             (['d'], [], 'There is no validation d; there are: a, b, c'),
             ([], ['z'], 'There is no group z; there are: x, y'),
         ):
-            error = self.assertRaises(
-                errors.NotFound, found.choose, names, groups
-            )
-            assert str(error) == said
+            with pytest.raises(errors.NotFound, match=said):
+                found.choose(names, groups)
 
     def test_folders_of_roles_and_plugins_are_found(self):
         found = catalogue.paths(
@@ -164,19 +145,17 @@ class CatalogueTest(testtools.TestCase):
 
 class PackageTest(testtools.TestCase):
     def test_playbooks_roles_and_plugins_of_one_are_found(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        site = pathlib.Path(folder.name, 'lib/site')
+        folder = self.useFixture(fixtures.TempDir()).path
+        site = pathlib.Path(folder, 'lib/site')
+        ram = fakes.playbook('RAM')
         files = {
             'checks-1.0.dist-info/METADATA': b'Name: checks\nVersion: 1.0\n',
             'checks/__init__.py': b'',
-            'checks/playbooks/ram.yaml': fakes.playbook('RAM'),
+            'checks/playbooks/ram.yaml': ram,
             'checks/tests/playbooks/x.yaml': fakes.playbook('X'),
             '../share/ansible/roles/ram/tasks/main.yaml': b'[]',
-            '../share/ansible/validation-playbooks/ram.yaml': (
-                fakes.playbook('RAM')
-            ),
         }
+        files['../share/ansible/validation-playbooks/ram.yaml'] = ram
         for path, content in files.items():
             file = site / path
             file.parent.mkdir(parents=True, exist_ok=True)

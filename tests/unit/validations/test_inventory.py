@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers of a stack, as Ansible is told of them."""
 
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -35,12 +36,9 @@ class HostsTest(testtools.TestCase):
             address='10.0.0.1',
             groups=('Compute', 'Nova_Compute'),
         )
-
-    def test_a_name_that_another_has_or_that_is_none_gives_way(self):
+        # A name that another has, or that Ansible cannot have, gives way.
         self.servers.found['stack'] = [
-            plan_stacks.StackServer(
-                path=(place,), name=name, address='10.0.0.1'
-            )
+            plan_stacks.StackServer(path=(place,), name=name, address='::1')
             for place, name in (('a', 'x'), ('b', 'x'), ('c', '{{ evil }}'))
         ]
         assert [host.name for host in self.hosts()] == ['x', 'b', 'c']
@@ -73,27 +71,11 @@ class HostsTest(testtools.TestCase):
             ({evil: '10.0.0.1'}, 'name of a host'),
             ({'-x': '10.0.0.1'}, 'name of a host'),
         ):
-            error = self.assertRaises(
-                errors.Invalid, self.hosts, validation_hosts=value
-            )
-            assert said in str(error)
+            with pytest.raises(errors.Invalid, match=said):
+                self.hosts(validation_hosts=value)
 
 
 class WriteTest(testtools.TestCase):
-    HOST = inventory.Host(name='a', address='10.0.0.1', groups=('web',))
-
-    def test_servers_are_come_to_as_the_caller_says(self):
-        found = inventory.write(
-            [self.HOST], inventory.Login(user='me', key_file='/key')
-        )['all']
-        assert found['hosts'] == {'a': {'ansible_host': '10.0.0.1'}}
-        assert found['children']['web'] == {'hosts': {'a': {}}}
-        assert found['children']['stack']['vars'] == {
-            'ansible_connection': 'ssh',
-            'ansible_user': 'me',
-            'ansible_ssh_private_key_file': '/key',
-        }
-
     def test_without_a_stack_it_is_this_machine(self):
         found = inventory.write([inventory.LOCALHOST], inventory.Login())
         here = found['all']['hosts']['localhost']
@@ -123,12 +105,21 @@ class GroupedTest(testtools.TestCase):
     def test_this_machine_can_join_the_servers_of_a_stack(self):
         found = inventory.grouped(self.HOSTS, {'undercloud': ['localhost']})
         assert [one.name for one in found] == ['a', 'b', 'localhost']
-        written = inventory.write(found, inventory.Login(user='me'))['all']
+        login = inventory.Login(user='me', key_file='/key')
+        written = inventory.write(found, login)['all']
         assert written['hosts']['localhost']['ansible_connection'] == 'local'
-        assert written['children']['stack']['hosts'] == {'a': {}, 'b': {}}
+        assert written['hosts']['a'] == {'ansible_host': '10.0.0.1'}
+        assert written['children']['web'] == {'hosts': {'a': {}}}
+        assert written['children']['stack'] == {
+            'hosts': {'a': {}, 'b': {}},
+            'vars': {
+                'ansible_connection': 'ssh',
+                'ansible_user': 'me',
+                'ansible_ssh_private_key_file': '/key',
+            },
+        }
 
     def test_a_host_that_is_not_there_is_named_with_those_that_are(self):
-        error = self.assertRaises(
-            errors.NotFound, self.groups, self.HOSTS, first=['a', 'c']
-        )
-        assert "'c' into group first: the hosts are a, b" in str(error)
+        said = "'c' into group first: the hosts are a, b"
+        with pytest.raises(errors.NotFound, match=said):
+            self.groups(self.HOSTS, first=['a', 'c'])

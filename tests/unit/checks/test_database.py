@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads in use, and what Heat's own classes cannot serve."""
+"""What Heat's database tells: threads in use, and what others cannot serve."""
 
 from unittest import mock
 import uuid
@@ -13,8 +13,11 @@ from oslo_upgradecheck import upgradecheck
 
 from heat_plugins.checks import engine
 from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import run_rows
+from heat_plugins.engine.database import run_tables
 from heat_plugins.signals import signal_names
 from tests.unit import heat_fixture
+from tests.unit.runs import store_contract
 
 Code = upgradecheck.Code
 
@@ -55,16 +58,13 @@ class ThreadsTest(heat_fixture.HeatTestCase):
         assert text in result.details
         assert result.code == code
 
-    def test_all_hosts_threads_are_counted(self):
-        self.engines(3)
-        self.busy(1)
-        for text in ('in progress: 1; ', 'has 6 threads', 'all hosts: 6'):
-            self.assert_reported(Code.SUCCESS, text)
-
-    def test_the_more_are_in_use_the_worse(self):
+    def test_the_more_are_in_use_on_all_hosts_the_worse(self):
         self.engines(2)
         for count, status, code, text in (
             (4, 'FAILED', Code.SUCCESS, 'Resources in progress: 0; '),
+            (1, 'IN_PROGRESS', Code.SUCCESS, 'in progress: 1; threads'),
+            (0, 'IN_PROGRESS', Code.SUCCESS, 'has 6 threads'),
+            (0, 'IN_PROGRESS', Code.SUCCESS, 'all hosts: 4'),
             (3, 'IN_PROGRESS', Code.WARNING, 'raise executor_thread_pool'),
             (4, 'IN_PROGRESS', Code.FAILURE, 'Further resources must wait'),
         ):
@@ -120,23 +120,32 @@ class SingleGroupsTest(heat_fixture.HeatTestCase):
         assert 'ValueError' in result.details
 
 
+def deploy(project, group='script', **values):
+    """Store a deployment of a config of that group; return its ID."""
+    admin = context.get_admin_context()
+    config = {'tenant': project, 'name': 'x', 'group': group, 'config': {}}
+    config_id = db_api.software_config_create(admin, config).id
+    deployment = {
+        'id': str(uuid.uuid4()),
+        'config_id': config_id,
+        'server_id': 'server',
+        'tenant': project,
+        'stack_user_project_id': project,
+        'action': 'BACKUP',
+        'status': 'IN_PROGRESS',
+        **values,
+    }
+    return db_api.software_deployment_create(admin, deployment).id
+
+
 class WaitingTest(heat_fixture.HeatTestCase):
     def stack(self, name, *, row='IN_PROGRESS', resource='IN_PROGRESS'):
         """Create a stack with a deployment, as the database has it."""
-        context, project = self.heat.context, heat_fixture.PROJECT
         stack = self.heat.create(TEMPLATE, name=name)
-        db_api.stack_update(context, stack.id, {'status': 'IN_PROGRESS'})
-        config = {'tenant': project, 'name': 'x', 'config': {}}
-        deployment = {
-            'id': str(uuid.uuid4()),
-            'config_id': db_api.software_config_create(context, config).id,
-            'server_id': 'server',
-            'tenant': project,
-            'stack_user_project_id': project,
-            'status': row,
-        }
-        db_api.software_deployment_create(context, deployment)
-        self.change(stack, deployment['id'], status=resource)
+        status = {'status': 'IN_PROGRESS'}
+        db_api.stack_update(self.heat.context, stack.id, status)
+        made = deploy(heat_fixture.PROJECT, status=row)
+        self.change(stack, made, status=resource)
         return stack
 
     def change(self, stack, physical_id, **more):
@@ -148,16 +157,65 @@ class WaitingTest(heat_fixture.HeatTestCase):
         assert result.code == upgradecheck.Code.SUCCESS
         return result.details
 
-    def test_what_is_complete_or_no_deployment_does_not_wait(self):
+    def test_stacks_are_named_with_their_project_and_what_comes_of_it(self):
+        # What is complete or no deployment does not wait.
         self.stack('answered', row='COMPLETE')
         self.stack('complete', resource='COMPLETE')
         self.change(self.stack('other'), 'another')
         assert 'No deployment waits' in self.sentences()
-
-    def test_stacks_are_named_with_their_project_and_what_comes_of_it(self):
         self.stack('shop')
         self.change(self.stack('web'), signal_names.new_group_id())
         sentences = self.sentences()
         assert '2 stacks have deployments that wait' in sentences
         assert f'Project {heat_fixture.PROJECT}: shop, web.' in sentences
         assert 'until the next update' in sentences
+
+
+class FormerRunsTest(heat_fixture.HeatTestCase):
+    """What a former release has left is named before an upgrade."""
+
+    def deploy(self, group, project='p1', **values):
+        deploy(project, group, **values)
+
+    def check(self):
+        found = engine.runs_of_former_release()
+        return found.code, found.details
+
+    def test_runs_in_progress_are_waited_for_and_records_named(self):
+        self.deploy('script', action='UPDATE')
+        self.deploy('script', status='COMPLETE')
+        assert self.check() == (
+            Code.SUCCESS,
+            'A former release has left no run.',
+        )
+        self.deploy('script')
+        self.deploy('ansible', project='p2')
+        for group in (*run_tables.REGISTERED, 'heat-plugins-notices'):
+            self.deploy(group)
+        code, said = self.check()
+        assert code == Code.WARNING
+        assert 'on 2 servers of projects p1, p2. Let them end' in said
+        assert 'containers heat-plugins-operations' in said
+        assert 'delete them: p1.' in said
+
+    def test_a_run_of_this_release_is_none(self):
+        project = store_contract.PROJECT
+        kept = run_rows.RunRows().create(
+            project, store_contract.run(), 'engine'
+        )
+        after, made = store_contract.begun(kept, 0)
+        run_rows.RunRows().step(kept, after, 'begin', given=made)
+        found = run_tables.read(self.heat.context, has_tables=True)
+        assert (found.running, found.registered) == ({}, {})
+        found = run_tables.read(self.heat.context, has_tables=False)
+        assert found.running == {project: 1}
+        kept = f'Project {project} keeps 2 targets of runs; '
+        assert kept in engine.tables().details
+
+    def test_a_database_that_is_away_quotes_nothing(self):
+        fail = mock.Mock(side_effect=ValueError('hunter2'))
+        self.patch(run_tables, 'is_ready', fail)
+        code, said = self.check()
+        assert code == Code.WARNING
+        assert 'ValueError' in said
+        assert 'hunter2' not in said
