@@ -8,7 +8,6 @@ in a minute.
 from collections.abc import Sequence
 import contextlib
 import hashlib
-from importlib import machinery
 from importlib import util
 import os
 import pathlib
@@ -47,9 +46,6 @@ mount --rbind /dev dev
 mount --rbind /sys sys
 exec chroot --userspec="$1" . /bin/bash -euo pipefail -c "cd $2; $3"
 """
-
-#: Days that a tree of mere packages is copied before it is recreated.
-_FRESH = 7
 
 #: Debian's next release may be a snapshot of some days ago.
 _DEBIAN = ('--aptopt=Acquire::Check-Valid-Until "false"',)
@@ -123,11 +119,9 @@ def host(folder, suite, include):
 def build() -> Any:
     """Return the program that makes Debian's package of heat-plugins."""
     place = environments.CHECKOUT / 'contrib/packages/build.py'
-    loader = machinery.SourceFileLoader('build_packages', str(place))
-    spec = util.spec_from_loader(loader.name, loader)
-    assert spec is not None
+    spec = util.spec_from_file_location('build_packages', place)
     found = util.module_from_spec(spec)
-    loader.exec_module(found)
+    spec.loader.exec_module(found)
     return found
 
 
@@ -150,11 +144,12 @@ def _prepare(found: Host) -> None:
 
 
 def _tree(suite: str, include: Sequence[str]) -> pathlib.Path:
-    """Return a tree with some packages, as Debian has them this week."""
+    """Return a tree of mere packages, as Debian has them this week."""
     digest = hashlib.sha256(' '.join(include).encode()).hexdigest()[:8]
     cache = layout.Home.find().cache
     tree = cache / f'{suite}-{digest}'
-    if not tree.exists() or _days_old(tree) > _FRESH:
+    week_ago = time.time() - 7 * 86400
+    if not tree.exists() or tree.stat().st_ctime < week_ago:
         shutil.rmtree(tree, ignore_errors=True)
         unfinished = cache / f'{suite}-{digest}.unfinished'
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -164,10 +159,6 @@ def _tree(suite: str, include: Sequence[str]) -> pathlib.Path:
         packages.make_tree(unfinished, suite, include, log, *more)
         unfinished.rename(tree)
     return tree
-
-
-def _days_old(path: pathlib.Path) -> float:
-    return (time.time() - path.stat().st_ctime) / 86400
 
 
 def _ubuntu() -> list[str]:
