@@ -12,7 +12,7 @@ import posixpath
 import subprocess
 import tarfile
 import tempfile
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Self
 import zlib
 
 from heat_plugins import errors
@@ -64,6 +64,21 @@ class _Unpacked:
                 'with --format=gnu, and without --sparse'
             )
         return self._file.read(size)
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry; tarfile takes an invalid header for the end of the tarball."""
+
+    @classmethod
+    def frombuf(
+        cls, buf: bytes | bytearray, encoding: str, errors: str
+    ) -> Self:
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as exc:
+            if any(buf):
+                raise tarfile.ReadError('invalid header') from exc
+            raise
 
 
 def read(
@@ -132,6 +147,7 @@ def _read(
         fileobj=stream,
         mode='r|',
         bufsize=tarfile.BLOCKSIZE,
+        tarinfo=_Entry,
         encoding='utf-8',
     ) as tarball:
         for count, member in enumerate(tarball, 1):

@@ -190,11 +190,18 @@ class TarballTest(testtools.TestCase):
         self.refused(io.BytesIO(bomb), 'too large', limits=SMALL)
 
     def test_what_is_no_tarball_is_refused(self):
-        whole = gzip.compress(tarball(**FILES).getvalue())
+        plain = tarball(**FILES).getvalue()
+        whole = gzip.compress(plain)
+        negative = special('x', tarfile.REGTYPE)
+        negative.size = -4 * tarfile.BLOCKSIZE
+        second = 2 * tarfile.BLOCKSIZE
         for data in (
             b'',
             b'hello',
             whole[:-20],
+            plain[: second + 9],
+            plain[:second] + b'x' + plain[second + 1 :],
+            negative.tobuf(tarfile.GNU_FORMAT) + plain,
             b'\x1f\x8bxx',
             b'BZhxx',
             self.with_header(b'0 path=y\n').getvalue(),
