@@ -148,9 +148,13 @@ class Cluster:
         """Take back what `fail` has asked for."""
         self._faults.clear()
 
-    def asked(self):
+    def asked(self, project_id=None):
         """Return what was asked for so far, as ``METHOD where`` strings."""
-        return [f'{each.method} {each.where}' for each in self.seen]
+        return [
+            f'{each.method} {each.where}'
+            for each in self.seen
+            if project_id in (None, each.project_id)
+        ]
 
     def get_signed(self, url):
         """GET a TempURL as a server does; return status and content."""
