@@ -79,7 +79,7 @@ def test_the_status_names_what_does_not_work_and_the_rest_does(
     # Plans need the object store, and no Mistral.
     if service == 'mistral':
         plan = planning.Plan(cloud, tmp_path, 'shop')
-        plan.make(planning.files(planning.empty()))
+        plan.make(planning.files())
         assert plan('parameter set', 'who=you')
         assert plan('deploy')['status'] == 'CREATE_COMPLETE'
         assert plan('diff') == []

@@ -41,7 +41,8 @@ RESULT, REPORT, LOG, CONTROL = URLS
 
 SECRET = servers.body(deploy_stdout='a secret')
 
-MEMBERS = test_triggers.SERVERS
+#: The servers of a group.
+MEMBERS = ('server0', 'server1')
 
 
 def commands():
@@ -394,7 +395,18 @@ def victim(cloud):
 
 @pytest.fixture(scope='module')
 def stack(cloud, module_stacks):
-    return module_stacks(test_triggers.fleet(), name='attacked').created()
+    whole = test_triggers.template(members='single')
+    resources = whole['resources']
+    group = resources.pop('deployment')['properties']
+    resources |= dict.fromkeys(MEMBERS, resources.pop('server'))
+    resources['config'].pop('depends_on')
+    del group['server'], whole['outputs']
+    group['servers'] = {name: {'get_resource': name} for name in MEMBERS}
+    resources['fleet'] = {
+        'type': 'OS::Heat::SoftwareDeploymentGroup',
+        'properties': group,
+    }
+    return module_stacks(whole, name='attacked').created()
 
 
 @pytest.fixture
