@@ -155,6 +155,7 @@ class Places:
         """Do something in a thread, and leave the place that was taken."""
 
         def run() -> None:
+            """Call the function; then the key's place is free again."""
             try:
                 do(*args)
             finally:

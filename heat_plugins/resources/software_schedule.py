@@ -549,7 +549,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
     def needs_replace_failed(self) -> bool:
         """Say whether an update replaces a schedule that has failed.
 
-        Not if it has a record, which a replacement would not have.
+        One with a record of its starts stays, as a replacement has none.
         """
         return schedule_rows.read(self.context, self.id) is None
 

@@ -226,7 +226,10 @@ def _log(server_id: str, exc: Exception) -> None:
 def _request(
     context: heat_types.Context, reading_project: str | None, server_id: str
 ) -> None:
-    """Tell a server as Heat does."""
+    """Have Heat write a server's metadata, and notify the server.
+
+    :param reading_project: of the stack's user, who reads the metadata.
+    """
     try:
         service_software_config.SoftwareConfigService()._push_metadata_software_deployments(
             context, server_id, reading_project

@@ -710,10 +710,10 @@ _Derived: TypeAlias = abc.Mapping[str, targets.Target | errors.Error]
 def existing(
     context: heat_types.Context, deployment_ids: abc.Collection[str]
 ) -> abc.Collection[str]:
-    """Return which deployments there are, or were withdrawn.
+    """Return those of some deployments that exist.
 
-    Heat withdraws that of an action that times out, and creates it again for
-    the next. Its resource is there meanwhile.
+    When an action times out, Heat deletes the row of its deployment, and makes
+    it again for the next action. Meanwhile it exists if its resource does.
 
     :raises errors.Unavailable: the database does not answer; here as below.
     """

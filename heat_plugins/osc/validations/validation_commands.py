@@ -373,6 +373,7 @@ def _run_by_mistral(
     show.begun(run_id)
 
     def tell() -> bool:
+        """Show the run as it is now; say whether to stop following it."""
         with contextlib.suppress(errors.Unavailable, errors.NotFound):
             show.changed(core.result(run_id))
             return not wait

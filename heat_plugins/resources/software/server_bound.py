@@ -33,6 +33,7 @@ def _with_loop(name: str) -> Any:
     """Return a method that notes the loop, and calls Heat's method."""
 
     def method(self: Any, *args: object, **kwargs: object) -> Any:
+        """Call Heat's method; its loop is there for the checks meanwhile."""
         heats = getattr(super(Blocking, self), name)
         given = inspect.signature(heats).bind(*args, **kwargs).arguments
         self._loop = lifecycle.Loop(

@@ -96,7 +96,10 @@ class TemplateSources:
         return next(filter(None, limits), None)
 
     def _value(self, resource: heat_values.Resource, name: str) -> Any:
-        """Return a property's value in the template, or a function's map."""
+        """Return a property of a resource, as its template in Heat says.
+
+        Of functions, get_resource and get_param are resolved.
+        """
         stack = self._heat.stack(resource.stack_id)
         resources = self._heat.template(stack).get('resources') or {}
         named = resources.get(resource.name) or {}
