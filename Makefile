@@ -65,7 +65,7 @@ TIMES := $(MINICLOUD_HOME)/times.json
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
     test-production test-pythons test-rgw test-server test-installations \
     test-browser demo-dashboard dashboard-pictures \
-    test-heats test-heats-classes coverage kills bench demo demo-plan demo-server venv \
+    test-heats coverage kills bench demo demo-plan demo-server venv \
     pictures links agent-packages dist
 .PHONY: help install-production install-rgw install-browser $(TIMED) $(TIMED:%=do-%)
 
@@ -94,7 +94,6 @@ test-browser: ## the pages in Horizon, in chromium; as root, on Debian
 test-installations: ## Heat of Debian, of Ubuntu, in a venv; as root, on Debian
 test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
-test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
 kills: ## the engine that delivers, or leads a run, dies at each step
 bench: ## measure what waiting and runs cost: an hour; ARGS=--help selects
@@ -133,7 +132,7 @@ do-lint: $(STAMP)
 # to Python's modules; so the others run apart. Those spend most of their time
 # waiting for agents. Whichever process is idle takes tests from another.
 do-unit: $(STAMP)
-	$(PYTEST) --dist loadfile -m 'not heats_classes' tests/unit $(ARGS)
+	$(PYTEST) --dist loadfile tests/unit $(ARGS)
 
 do-functional-quick: FUNCTIONAL = quick
 do-functional do-functional-quick: $(STAMP)
@@ -161,11 +160,8 @@ do-test-all:
 do-test-pythons: $(STAMP)
 	$(PYTHON) tests/pythons.py run $(PYTHONS)
 
-do-test-heats-classes: $(STAMP)
-	$(PYTEST) --dist loadfile -m heats_classes tests/unit $(ARGS)
-
 do-coverage: $(STAMP)
-	$(PYTEST) --dist loadfile -m 'not heats_classes' --cov heat_plugins \
+	$(PYTEST) --dist loadfile --cov heat_plugins \
 	    --cov-report term:skip-covered --cov-report html tests/unit $(ARGS)
 
 install-production: $(STAMP)
