@@ -38,14 +38,16 @@ class ClientTest(run_door.RunCase):
 
     def test_a_target_is_read_alone(self):
         target = self.runs.target(RUN, 1)
-        assert (
-            target.number,
-            target.stack_id,
-            target.resource,
-            target.outputs,
-        ) == (1, 'stack-1', 'deployment-1', None)
+        assert (target.number, target.stack_id) == (1, 'stack-1')
+        assert (target.resource, target.outputs) == ('deployment-1', None)
         assert self.runs.target(RUN, 1, outputs=True).outputs == {}
         self.assertRaises(errors.NotFound, self.runs.target, RUN, 3)
+        # The end of an ID is enough.
+        assert self.runs.run_id(RUN[:5]) == RUN
+        self.use(run_world.World())
+        runs = self.client()
+        self.assertRaises(errors.NotFound, runs.run_id, RUN[:5])
+        assert runs.run_id(OTHER) == OTHER
 
     def test_an_order_without_an_answer_is_repeated_with_its_ids(self):
         self.assertRaises(errors.Refused, self.runs.resume, RUN)
@@ -56,20 +58,13 @@ class ClientTest(run_door.RunCase):
         assert len(self.api.posts) == 5
         self.api.failing = 4
         self.assertRaises(errors.Unavailable, self.runs.pause, RUN)
-
-    def test_a_lost_deletion_is_done(self):
+        # A lost deletion is done.
+        self.api.failing = 0
         self.runs.cancel(RUN)
         self.world.finish(run_id=RUN)
         self.api.failing = 1
         self.runs.delete(RUN)
         assert list(self.runs.list()) == []
-
-    def test_the_end_of_an_id_is_enough(self):
-        assert self.runs.run_id(RUN[:5]) == RUN
-        self.use(run_world.World())
-        runs = self.client()
-        self.assertRaises(errors.NotFound, runs.run_id, RUN[:5])
-        assert runs.run_id(OTHER) == OTHER
 
 
 class Heat(web_service.Service):
