@@ -28,11 +28,7 @@ def run(*args, **options):
         **{'stdout': subprocess.PIPE, **options},
         stderr=subprocess.PIPE,
         text=True,
-        env={
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith('OS_')
-        },
+        env={k: v for k, v in os.environ.items() if not k.startswith('OS_')},
     )
 
 
@@ -71,22 +67,17 @@ def test_a_heat_that_is_missing_or_too_old_is_told_in_one_line(given, said):
 def test_who_reads_it_may_stop_early(heat_conf):
     reader, writer = os.pipe()
     os.close(reader)
+    given = ('--config-file', heat_conf, 'feature', 'list')
     with open(writer, 'w') as stdout:
-        done = command(
-            *('--config-file', heat_conf, 'feature', 'list'), stdout=stdout
-        )
+        done = command(*given, stdout=stdout)
     assert (done.returncode, done.stderr) == (255, '')
 
 
-def test_a_heat_conf_that_cannot_be_read_is_named(tmp_path):
-    done = command('--config-file', tmp_path / 'none', 'upgrade', 'check')
+def test_a_heat_conf_that_is_empty_or_not_there_is_a_failure(heat_conf):
+    none = heat_conf.with_name('none')
+    done = command('--config-file', none, 'upgrade', 'check')
     assert done.returncode == 255
-    assert f'{tmp_path}/none' in done.stderr
-
-
-def test_an_empty_heat_conf_is_told_of_in_a_table_that_says_failure(
-    heat_conf,
-):
+    assert str(none) in done.stderr
     # An option may stand after the subcommand, too.
     done = command('upgrade', 'check', f'--config-file={heat_conf}')
     assert (done.returncode, done.stderr) == (2, '')
