@@ -10,21 +10,10 @@ from tests.unit import growth
 
 # What a terminal obeys, what turns text round, hides it or breaks a line,
 # and what cannot be written.
-HARMFUL = [
-    *range(0x08),
-    *range(0x0B, 0x20),
-    *range(0x7F, 0xA0),
-    0xAD,
-    0x61C,
-    *range(0x200B, 0x2010),
-    *range(0x2028, 0x202F),
-    *range(0x2066, 0x206A),
-    0xD800,
-    0xDFFF,
-    0xFEFF,
-    0xFFFF,
-    0xE0041,
-]
+HARMFUL = [*range(0x08), *range(0x0B, 0x20), *range(0x7F, 0xA0)]
+HARMFUL += [*range(0x200B, 0x2010), *range(0x2028, 0x202F)]
+HARMFUL += [*range(0x2066, 0x206A), 0xAD, 0x61C]
+HARMFUL += [0xD800, 0xDFFF, 0xFEFF, 0xFFFF, 0xE0041]
 
 
 ORDINARY = ['', r'C:\new', 'Grüße', 'שלום', 'かな\u3000漢字', '12\xa0kg']

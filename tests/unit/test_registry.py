@@ -13,17 +13,9 @@ import pytest
 from heat_plugins import __main__ as main
 from heat_plugins import registry
 
-
-class Good:
-    """Stands for a resource class."""
-
-
-class Other:
-    """Stands for another one."""
-
-
-GOOD = f'{__name__}:Good'
-OTHER = f'{__name__}:Other'
+# Any classes.
+Good, Other = int, str
+GOOD, OTHER = 'builtins:int', 'builtins:str'
 ABSENT = 'heat_plugins_has_no_such_module:Thing'
 
 SET = registry.DEPLOYMENT_TYPES
@@ -93,6 +85,16 @@ def test_a_type_that_cannot_load_is_left_out_alone(
     assert (name in warning) == (name in said)
 
 
+def test_any_exception_on_import_leaves_out_its_type(
+    load, tmp_path, monkeypatch
+):
+    (tmp_path / 'broken_colour.py').write_text('raise ValueError("none")\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    classes, (warning,) = load((MINE, 'broken_colour:Thing'))
+    assert MINE not in classes
+    assert 'ValueError: none' in warning
+
+
 @pytest.mark.parametrize(
     ('more', 'without', 'disabled', 'said'),
     [
@@ -113,31 +115,13 @@ def test_one_deployment_type_that_fails_takes_the_set_with_it(
         assert name in warning
 
 
-def test_any_exception_on_import_leaves_out_its_type(
-    load, tmp_path, monkeypatch
-):
-    module = tmp_path / 'heat_plugins_test_broken.py'
-    module.write_text("raise ValueError('no such colour')\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    classes, (warning,) = load((MINE, f'{module.stem}:Thing'))
-    assert MINE not in classes
-    assert 'ValueError: no such colour' in warning
-
-
-@pytest.fixture
-def loader():
+def test_an_error_of_the_registry_does_not_get_out(monkeypatch, caplog):
     (path,) = pathlib.Path(main.PLUGIN_DIR).glob('*.py')
     # Heat gives a module in plugin_dirs such a name.
     name = f'heat.engine.plugins.{path.stem}'
     spec = importlib.util.spec_from_file_location(name, path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-def test_an_error_of_the_registry_does_not_get_out(
-    loader, monkeypatch, caplog
-):
+    loader = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loader)
     load = mock.Mock(return_value={'OS::Test::Thing': object})
     monkeypatch.setattr(registry, 'load', load)
     assert loader.resource_mapping() == {'OS::Test::Thing': object}

@@ -121,15 +121,14 @@ def test_one_that_is_refused_is_given_up_after_the_stores_memory(
     assert 's3cret' not in caplog.text
 
 
-def test_it_is_not_sent_where_the_url_has_expired(server, http, caplog):
+def test_it_goes_only_while_its_url_works_and_the_server_is_given_it(
+    server, http, caplog
+):
     url = 'http://h/p?temp_url_sig=a&temp_url_expires=1000000000'
     pend(server, deploy_signal_id=url, deploy_signal_verb='PUT')
     delivery.deliver_now('c1')
     assert (http.sent, pending()) == ([], [])
     assert 'expired' in caplog.text
-
-
-def test_a_signal_goes_only_for_what_the_server_is_given_still(server, http):
     pend(server, **POST)
     server.given('c1')
     delivery.deliver_now('c1')

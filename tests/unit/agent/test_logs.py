@@ -35,6 +35,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr(logs, 'PACE', 0.1)
     monkeypatch.setattr(logs, 'FIRST', 0.1)
     monkeypatch.setattr(logs, 'INSIST', 0.0)
+    monkeypatch.setattr(logs, 'PAUSE', 0.01)
 
 
 @pytest.fixture
@@ -154,7 +155,6 @@ def test_a_store_that_often_fails_does_not_hold_the_result_up(
     log, server, http, monkeypatch
 ):
     monkeypatch.setattr(logs, 'INSIST', 30.0)
-    monkeypatch.setattr(logs, 'PAUSE', 0.01)
     http.answers = [503, 201, 503, requests.ConnectionError(), 201, 503]
     log.append(b'x' * (SLOT + 1))
     log.save()
@@ -168,7 +168,6 @@ def test_a_store_that_refuses_the_rest_gets_the_result(
     log, server, http, monkeypatch
 ):
     monkeypatch.setattr(logs, 'INSIST', 30.0)
-    monkeypatch.setattr(logs, 'PAUSE', 0.01)
     http.answers = [403] * logs.REFUSALS
     pend(log, server)
     assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED

@@ -38,30 +38,23 @@ def kind(name):
 Ours, Theirs = kind('Ours'), kind('Theirs')
 
 
-class WebhooksTest(testtools.TestCase):
-    def test_an_entry_that_permits_nothing_is_named(self):
+class OptionsTest(testtools.TestCase):
+    def test_an_entry_that_permits_nothing_and_a_published_key_are_told(self):
         conf = self.useFixture(config_fixture.Config(cfg.CONF))
-        for entries, code, said in (
-            ([], Code.SUCCESS, 'no invalid entry'),
-            (['a.example.com'], Code.SUCCESS, 'no invalid entry'),
-            (['a.org', 'b.org/path'], Code.WARNING, 'nothing: b.org/path.'),
-        ):
-            conf.config(group=config.GROUP, notify_hosts=entries)
-            found = engine.webhooks_permitted()
-            assert found.code == code
-            assert said in found.details
-
-    def test_heats_published_key_is_a_failure_unless_ours_is_set(self):
-        conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        # Heat's own is public.
         self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
         cfg.CONF.clear_override('auth_encryption_key')
-        for secret, code, said in (
-            (None, Code.FAILURE, 'public'),
-            ('x' * 32, Code.SUCCESS, 'temp_url_secret'),
-            ('x' * 15, Code.WARNING, 'secret has only 15 characters'),
+        hosts, key = engine.webhooks_permitted, engine.secret
+        for check, name, value, code, said in (
+            (hosts, 'notify_hosts', [], Code.SUCCESS, 'no invalid entry'),
+            (hosts, 'notify_hosts', ['a.org'], Code.SUCCESS, 'no invalid'),
+            (hosts, 'notify_hosts', ['a.org', 'b/c'], Code.WARNING, ': b/c.'),
+            (key, 'temp_url_secret', None, Code.FAILURE, 'public'),
+            (key, 'temp_url_secret', 'x' * 32, Code.SUCCESS, 'temp_url_secre'),
+            (key, 'temp_url_secret', 'x' * 15, Code.WARNING, 'only 15 charac'),
         ):
-            conf.config(group=config.GROUP, temp_url_secret=secret)
-            found = engine.secret()
+            conf.config(group=config.GROUP, **{name: value})
+            found = check()
             assert found.code == code
             assert said in found.details
 

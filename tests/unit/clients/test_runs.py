@@ -2,6 +2,7 @@
 """The client of runs, as commands and scripts use it."""
 
 import json
+from unittest import mock
 
 import pytest
 
@@ -67,23 +68,19 @@ class ClientTest(run_door.RunCase):
         assert list(self.runs.list()) == []
 
 
-class Heat(web_service.Service):
-    """Takes any order for a dry run with two targets."""
-
-    def answer(self, request):
-        self.sent = json.loads(request.body)['input_values']
-        found = {'targets': 2, 'left_out': 0, 'unmet': [], 'rows': []}
-        shown = {'status': ordering.DRY_RUN, 'output_values': found}
-        found['more'] = 0
-        return 200, {'software_deployment': shown}
-
-
 def test_a_selection_is_a_dry_run_and_an_order_has_the_id_that_is_given():
-    heat = Heat()
+    heat = web_service.Service()
+    found = {'targets': 2, 'left_out': 0, 'unmet': [], 'rows': [], 'more': 0}
+    shown = {'status': ordering.DRY_RUN, 'output_values': found}
+    heat.answer = mock.Mock(return_value=(200, {'software_deployment': shown}))
     client = runs.Runs(web_service.cloud(heat, 'http://heat.example.com/v1'))
     assert client.select('BACKUP', stacks=['shop']).targets == 2
-    assert heat.sent['dry_run']
     with pytest.raises(runs.Unconfirmed) as caught:
         client.start('BACKUP', run_id=OTHER, stacks=['shop'])
     assert caught.value.selection.targets == 2
-    assert heat.sent['run'] == OTHER
+    first, second = [
+        json.loads(asked.args[0].body)['input_values']
+        for asked in heat.answer.mock_calls
+    ]
+    assert first['dry_run']
+    assert second['run'] == OTHER

@@ -63,13 +63,7 @@ class CreateTest(testtools.TestCase):
         times = iter([0.0, 0.0, 60.0, 60.0, 61.0])
         assert self.create('b', clock=lambda: next(times))
 
-    def test_a_store_too_slow_to_tell_is_told_and_nothing_is_left(self):
-        self.patch(exclusive, 'PATIENCE', -1.0)
-        error = self.assertRaises(errors.Unavailable, self.create)
-        assert 'Cannot create object a' in str(error)
-        assert self.objects() == {}
-
-    def test_whatever_fails_leaves_no_announcement(self):
+    def test_whatever_fails_or_is_too_slow_leaves_no_announcement(self):
         for method, number in (('PUT', 1), ('GET', 2), ('PUT', 2)):
             count = itertools.count(1)
 
@@ -81,6 +75,10 @@ class CreateTest(testtools.TestCase):
             self.assertRaises(errors.Unavailable, self.create)
             self.cluster.before = lambda request: None
             assert self.objects() == {}
+        self.patch(exclusive, 'PATIENCE', -1.0)
+        error = self.assertRaises(errors.Unavailable, self.create)
+        assert 'Cannot create object a' in str(error)
+        assert self.objects() == {}
 
     def unanswered(self, served):
         """Lose the answer to the PUT of the object.
