@@ -36,18 +36,11 @@ def impatient(monkeypatch):
     monkeypatch.setattr(logs, 'PACE', 0.1)
 
 
-def followed(
-    server, script, text=HOOK, meanwhile=lambda: None, declared=(), **inputs
-):
+def followed(server, script, meanwhile=lambda: None, declared=(), **inputs):
     """Run a hook with its output sent; how it ended."""
-    program = server.program('hooks/script', text)
-    content = json.dumps(
-        {
-            **json.loads(conftest.config(**{**test_logs.INPUTS, **inputs})),
-            'config': script,
-            'outputs': declared,
-        }
-    )
+    program = server.program('hooks/script', HOOK)
+    given = json.loads(conftest.config(**{**test_logs.INPUTS, **inputs}))
+    content = json.dumps({**given, 'config': script, 'outputs': declared})
     config = configs.read(content)
     output = live.Output(config, str(program))
     watch = outputs.Watch(config, output.note)

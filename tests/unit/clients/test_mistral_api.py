@@ -16,6 +16,7 @@ from tests.unit import web_service
 
 URL = 'https://mistral.example.com/v2'
 SECRET = 'swordfish'
+DEFECT = 'Mistral answers 500: a b (HTTP 403)'
 ABSENT = wording.no_service('workflowv2')
 
 
@@ -73,7 +74,7 @@ def answered(status, message):
         (answered(403, 'no'), errors.Denied, ''),
         (answered(404, 'no such thing'), errors.NotFound, ''),
         (answered(409, 'Duplicate'), errors.Conflict, ''),
-        (answered(500, 'a\n b (403)'), errors.LikelyDefect, '500: a b (403)'),
+        (answered(500, 'a\n b (HTTP 403)'), errors.LikelyDefect, DEFECT),
         (exceptions.SSLError('untrusted'), errors.ServiceError, ''),
         (exceptions.EndpointNotFound('x'), errors.ServiceError, ABSENT),
         (exceptions.Unauthorized('no'), errors.Denied, ''),

@@ -166,7 +166,7 @@ class SendingTest(testtools.TestCase):
         self.fails('ReadTimeout', slow)
         assert time.monotonic() - begun < 1.4
 
-    def test_a_huge_body_is_not_read(self):
+    def test_a_huge_body_is_not_read_and_no_proxy_is_used(self):
         sent = []
 
         def floods(line):
@@ -177,8 +177,7 @@ class SendingTest(testtools.TestCase):
 
         self.send(self.receiver(floods))
         assert sum(sent) < 16 * 2**20
-
-    def test_no_proxy_of_the_environment_is_used(self):
+        # No proxy of the environment is used.
         proxy, receiver = self.receiver(), self.receiver()
         url = f'http://127.0.0.1:{proxy.port}'
         self.useFixture(fixtures.EnvironmentVariable('http_proxy', url))
@@ -187,6 +186,7 @@ class SendingTest(testtools.TestCase):
 
     def test_any_special_address_refuses_the_host(self):
         receiver = self.receiver()
+        told = ('address that is not public', receiver, errors.Refused)
         # What lists the whole Internet lists no private network.
         entries = (f'http://{HOST}', '0.0.0.0/0', '::/0')
         for special in (
@@ -197,12 +197,7 @@ class SendingTest(testtools.TestCase):
             *('2001:0:4136:e378::1', 'ff02::1'),
         ):
             for answer in ((special,), ('198.51.100.7', special)):
-                self.fails(
-                    'address that is not public',
-                    *(receiver, errors.Refused),
-                    entries=entries,
-                    resolve=resolver(*answer),
-                )
+                self.fails(*told, entries=entries, resolve=resolver(*answer))
         assert receiver.requests == []
 
     def test_an_entry_opens_its_network_on_its_port_and_scheme_alone(self):
