@@ -30,12 +30,9 @@ Code = upgradecheck.Code
 PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/install.rst'
 
 
-def kind(name):
-    """Return a class that stands for one that serves a resource type."""
-    return type(name, (), {'support_status': support.SupportStatus()})
-
-
-Ours, Theirs = kind('Ours'), kind('Theirs')
+# What stands for classes that serve a resource type.
+SERVED = {'support_status': support.SupportStatus()}
+Ours, Theirs = type('Ours', (), SERVED), type('Theirs', (), SERVED)
 
 
 class OptionsTest(testtools.TestCase):

@@ -37,19 +37,11 @@ class FeaturesTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.checks = {
-            place: lambda *args, **more: None
-            for place in (
-                *((engine, 'check_served'), (engine, 'check_tables')),
-                *((mistral, 'connect'), (mistral, 'check_trust')),
-                (mistral, 'check_cron_triggers'),
-                (agents, 'check_transport'),
-                *(
-                    (object_store, 'connect'),
-                    (object_store, 'check_temp_urls'),
-                ),
-            )
-        }
+        places = [(engine, 'check_served'), (agents, 'check_transport')]
+        for name in ('connect', 'check_temp_urls'):
+            places.append((object_store, name))
+        places += [(mistral, 'check_trust'), (mistral, 'check_cron_triggers')]
+        self.checks = dict.fromkeys(places, mock.Mock(return_value=None))
         self.checks[engine, 'check_tables'] = lambda report: True
         self.checks[mistral, 'connect'] = mock.Mock()
 

@@ -36,7 +36,7 @@ def test_either_form_is_read_by_either(store):
         assert list(other.find('x')) == ['b', 'a']
 
 
-def test_what_is_no_record_is_told_or_none(store):
+def test_what_is_no_record_or_of_another_class_is_told_or_none(store):
     records = json_records.Records(store, 'box', limit=150)
     texts = (b'', b'x', b'\xff', b'[' * 100, b'{}' * 99)
     for content in (*texts, gzip.compress(b' ' * 999)):
@@ -46,10 +46,6 @@ def test_what_is_no_record_is_told_or_none(store):
         assert records.find('x') is None
         assert records.load(Pair, 'x') is None
         assert records.has('x')
-
-
-def test_a_record_of_a_dataclass(store):
-    records = json_records.Records(store, 'box')
     records.write('x', {'left': 1, 'later': 2})
     records.write('y', {'left': 'one'})
     assert records.load(Pair, 'x') == Pair(1)

@@ -114,20 +114,17 @@ class KeyTest(testtools.TestCase):
             self.ensure()
         assert self.cluster.account() == {}
 
-    def test_no_url_works_after_a_withdrawal_until_there_is_need_of_one(self):
-        old, new = self.ensure(secret='old'), self.ensure(secret='new')
-        assert self.takes(old, new)
-        keys.withdraw(self.cluster.store(), BOX)
-        assert [self.put(old), self.put(new)] == [401, 401]
-        assert self.meta() == {}
-        assert self.takes(self.ensure(secret='new'))
-
     def test_engines_of_both_secrets_sign_while_they_are_restarted(self):
         old, new = self.ensure(secret='old'), self.ensure(secret='new')
         for secret in ('old', 'old', 'new', 'old', 'new'):
             assert self.ensure(secret=secret) in (old, new)
             assert self.takes(old, new)
         assert self.meta() == {KEY: new.key, KEY_2: old.key}
+        # No URL works after a withdrawal, until there is need of one.
+        keys.withdraw(self.cluster.store(), BOX)
+        assert [self.put(old), self.put(new)] == [401, 401]
+        assert self.meta() == {}
+        assert self.takes(self.ensure(secret='new'))
 
     def test_the_old_key_goes_when_its_urls_have_run_out(self):
         """By the store's clock, though this host's is wrong."""
