@@ -36,13 +36,6 @@ def command(*args, **options):
     return run('-m', 'heat_plugins.status', *args, **options)
 
 
-def features(*args):
-    """Return the reasons in the table of features, by name."""
-    done = command(*args, '-f', 'json')
-    assert done.returncode == 0, done.stderr
-    return {row['name']: row['reason'] for row in json.loads(done.stdout)}
-
-
 @pytest.fixture
 def heat_conf(tmp_path):
     file = tmp_path / 'heat.conf'
@@ -89,11 +82,14 @@ def test_a_heat_conf_that_is_empty_or_not_there_is_a_failure(heat_conf):
 def test_options_of_the_command_may_stand_anywhere(heat_conf):
     off = heat_conf.with_name('off.conf')
     off.write_text('[heat_plugins]\nrescue_interval = 0\n')
-    reasons = features(
+    done = command(
         # A cloud that has a subcommand's name, and gives no token.
         *(f'--config-file={heat_conf}', 'feature', '--os-cloud', 'upgrade'),
-        *('list', '--config-file', off),
+        *('list', '--config-file', off, '-f', 'json'),
     )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    reasons = {row['name']: row['reason'] for row in rows}
     assert 'cloud upgrade' in reasons['Plans'].lower()
     # The last file counts.
     assert 'No engine keeps' in reasons['Schedules']

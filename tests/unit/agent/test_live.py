@@ -44,9 +44,8 @@ def followed(server, script, meanwhile=lambda: None, declared=(), **inputs):
     config = configs.read(content)
     output = live.Output(config, str(program))
     watch = outputs.Watch(config, output.note)
-    order = hook.Order(
-        output.command, content.encode(), inherited=output.inherited
-    )
+    inherited = {'inherited': output.inherited}
+    order = hook.Order(output.command, content.encode(), **inherited)
 
     def begun():
         output.begin()

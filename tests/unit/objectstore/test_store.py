@@ -31,11 +31,10 @@ class StoreTest(testtools.TestCase):
         self.cluster = fake_swift.Cluster()
         self.store = self.cluster.store()
 
-    def fill(self, *names, container='box', content=b'{}'):
-        self.store.put_container(container, KEY)
-        self.cluster.container(container).objects.update(
-            dict.fromkeys(names, content)
-        )
+    def fill(self, *names, content=b'{}'):
+        self.store.put_container('box', KEY)
+        objects = dict.fromkeys(names, content)
+        self.cluster.container('box').objects.update(objects)
 
     def test_a_signal_is_listed_fetched_and_deleted(self):
         self.store.put_container('box', KEY)
