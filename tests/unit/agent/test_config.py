@@ -59,10 +59,7 @@ def test_how_it_is_signalled(inputs, signalled, has_object, needs_notifier):
         # One of the clocks is wrong.
         ('600', -50, 585),
         ('600', 700, 585),
-        (None, 0, None),
-        ('', 0, None),
-        ('soon', 0, None),
-        ('-5', 0, None),
+        *((given, 0, None) for given in (None, '', 'soon', '-5')),
     ],
 )
 def test_the_time_that_is_left_counts(server, given, after, limit):

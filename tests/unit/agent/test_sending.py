@@ -21,15 +21,9 @@ REFUSED = sending.Fate.REFUSED
 @pytest.mark.parametrize(
     ('answer', 'fate'),
     [
-        (200, ACCEPTED),
-        (201, ACCEPTED),
-        (301, REFUSED),
-        (401, REFUSED),
-        (404, REFUSED),
-        (413, REFUSED),
-        (429, LATER),
-        (500, LATER),
-        (503, LATER),
+        *((status, ACCEPTED) for status in (200, 201)),
+        *((status, REFUSED) for status in (301, 401, 404, 413)),
+        *((status, LATER) for status in (429, 500, 503)),
         (requests.ConnectionError(f'refused: {conftest.URL}'), LATER),
         (requests.Timeout(conftest.URL), LATER),
     ],

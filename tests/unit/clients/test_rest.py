@@ -9,6 +9,8 @@ from heat_plugins.clients import rest
 
 ABSENT = errors.NoObjectStore('there is none')
 REFUSED = 'refuses these credentials a token'
+REFUSALS = ('Unauthorized', 'Forbidden', 'NotFound', 'MissingAuthPlugin')
+REFUSALS += ('AuthorizationFailure',)
 
 
 @pytest.mark.parametrize(
@@ -16,11 +18,7 @@ REFUSED = 'refuses these credentials a token'
     [
         ('EndpointNotFound', errors.NoObjectStore, 'there is none'),
         ('EmptyCatalog', errors.NoObjectStore, 'there is none'),
-        ('Unauthorized', errors.Denied, REFUSED),
-        ('Forbidden', errors.Denied, REFUSED),
-        ('NotFound', errors.Denied, REFUSED),
-        ('AuthorizationFailure', errors.Denied, REFUSED),
-        ('MissingAuthPlugin', errors.Denied, REFUSED),
+        *((name, errors.Denied, REFUSED) for name in REFUSALS),
         ('ServiceUnavailable', errors.Unavailable, 'Keystone answered 503 (S'),
         ('ConnectFailure', errors.Unavailable, 'Cannot reach a: ConnectF'),
         ('ConnectTimeout', errors.Unavailable, 'Cannot reach a: ConnectT'),
