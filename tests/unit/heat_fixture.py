@@ -22,7 +22,6 @@ import contextlib
 import copy
 import functools
 import json
-import unittest
 from unittest import mock
 import uuid
 
@@ -48,7 +47,6 @@ from keystoneauth1 import fixture as keystone_fixture
 from keystoneauth1 import plugin
 from oslo_config import cfg
 from oslo_messaging.rpc import dispatcher
-import pytest
 import sqlalchemy
 import testtools
 
@@ -413,26 +411,6 @@ def _expect(stack, action):
             if r.status == r.FAILED
         )
         raise AssertionError(f'{state}: {stack.status_reason} [{failed}]')
-
-
-def fails_with_heats(scenarios):
-    """Return a decorator of a class: it fails each test of another one."""
-
-    def must_fail(test):
-        @unittest.expectedFailure
-        @functools.wraps(test)
-        def failing(self):
-            test(self)
-
-        return failing
-
-    def changed(cls):
-        for name, test in vars(scenarios).items():
-            if name.startswith('test_'):
-                setattr(cls, name, must_fail(test))
-        return pytest.mark.heats_classes(cls)
-
-    return changed
 
 
 class HeatTestCase(testtools.TestCase):

@@ -18,18 +18,15 @@ CODED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ('kind', 'statuses'),
-    [
-        (errors.ServiceError, (301, 400, 412)),
-        (errors.Denied, (401, 403)),
-        (errors.NotFound, (404,)),
-        (errors.Conflict, (409,)),
-        (errors.Unavailable, (408, 429, 500, 503, 507)),
-    ],
-)
-def test_each_status_means_one_kind_of_error(kind, statuses):
-    assert {errors.of_status(status) for status in statuses} == {kind}
+def test_each_status_means_one_kind_of_error():
+    for kind, *statuses in (
+        (errors.ServiceError, 301, 400, 412),
+        (errors.Denied, 401, 403),
+        (errors.NotFound, 404),
+        (errors.Conflict, 409),
+        (errors.Unavailable, 408, 429, 500, 503, 507),
+    ):
+        assert {errors.of_status(status) for status in statuses} == {kind}
 
 
 @pytest.mark.parametrize('kind', CODED)

@@ -2,10 +2,9 @@
 """``python -m heat_plugins``: the plugin_dirs line for heat.conf."""
 
 import pathlib
+import re
 import subprocess
 import sys
-
-import pytest
 
 from heat_plugins import __main__ as main
 
@@ -27,12 +26,8 @@ def run(*args, python=('-c', WITHOUT_HEAT)):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.fixture
-def heat_conf(tmp_path):
-    return tmp_path / 'heat.conf'
-
-
-def test_heats_default_directories_are_kept(heat_conf):
+def test_heats_default_directories_are_kept(tmp_path):
+    heat_conf = tmp_path / 'heat.conf'
     heat_conf.write_text('[DEFAULT]\n')
     given = '--config-file', str(heat_conf)
     _, printed, _ = run(*given, python=('-m', 'heat_plugins'))
@@ -42,7 +37,13 @@ def test_heats_default_directories_are_kept(heat_conf):
     assert line.endswith(f',{main.PLUGIN_DIR}'), line
 
 
-def test_without_heat_the_configured_directories_are_kept(heat_conf):
+def test_without_heat_the_configured_directories_are_kept(tmp_path):
+    heat_conf = tmp_path / 'heat.conf'
+    # A missing file is named.
+    code, printed, said = run('--config-file', str(heat_conf))
+    assert (code, printed) == (1, '')
+    (message,) = said.splitlines()
+    assert str(heat_conf) in message
     line = f'plugin_dirs = /srv/a,/srv/b,{main.PLUGIN_DIR}\n'
     # The printed line prints itself.
     for given in ('plugin_dirs = /srv/a, /srv/b\n', line):
@@ -53,29 +54,16 @@ def test_without_heat_the_configured_directories_are_kept(heat_conf):
     assert main.plugin_dirs([spelled]) == [spelled]
 
 
-def test_a_missing_configuration_file_is_named(heat_conf):
-    code, printed, said = run('--config-file', str(heat_conf))
-    assert (code, printed) == (1, '')
-    (message,) = said.splitlines()
-    assert str(heat_conf) in message
-
-
-def test_examples_are_listed_with_what_each_is_for():
+def test_examples_are_listed_with_what_each_is_for(capsys):
     code, listed, _ = run('example')
     assert code == 0
-    names = [
-        line.split()[0]
-        for line in listed.splitlines()
-        if not line.startswith(' ')
-    ]
+    names = re.findall(r'^\S+', listed, re.M)
     assert names == sorted(path.stem for path in main.EXAMPLES.iterdir())
     assert 'hello            The first template: ' in listed
     code, printed, message = run('example', 'helo')
     assert (code, printed) == (2, '')
     assert "'existing-server', 'group', 'hello'" in message
-
-
-def test_each_example_prints_as_it_is_in_the_clone(capsys):
+    # Each prints as it is in the clone.
     for path in main.EXAMPLES.iterdir():
         main.main(['example', path.stem])
         text = (EXAMPLES / path.name).read_text()

@@ -35,17 +35,13 @@ def test_a_secret_is_masked_in_the_forms_that_programs_write(text):
     assert masking.MASK in shown
 
 
-def test_a_secret_of_many_lines_is_masked_line_by_line():
+def test_each_secret_of_some_length_is_masked_whole_or_line_by_line():
     mask = masking.Mask(['-----BEGIN KEY-----\nc2VjcmV0\n}\n'])
     assert mask.text('> c2VjcmV0\n> }') == '> ******\n> }'
-
-
-def test_a_secret_that_is_a_part_of_another_shows_nothing_of_that():
+    # One that is a part of another shows nothing of that.
     mask = masking.Mask(['cdef', 'abcdefghi', 'abcdef'])
     assert mask.text('-abcdefghi-abcdef-cdef') == '-******-******-******'
-
-
-def test_what_is_shorter_than_four_characters_stays():
+    # What is shorter than four characters stays.
     mask = masking.Mask(masking.texts(['abc', 123, True, None, '']))
     assert mask.text('abc 123 True None') == 'abc 123 True None'
 

@@ -4,8 +4,6 @@
 import subprocess
 import sys
 
-import pytest
-
 from heat_plugins import metrics
 from heat_plugins.runs import run_records
 
@@ -14,11 +12,8 @@ UNBOUNDED = {'tenant', 'project', 'stack', 'server', 'resource', 'name', 'id'}
 
 
 def test_the_table_is_whole_and_its_labels_name_nothing_of_users():
-    named = [
-        each
-        for each in vars(metrics).values()
-        if isinstance(each, metrics.Metric)
-    ]
+    every = vars(metrics).values()
+    named = [each for each in every if isinstance(each, metrics.Metric)]
     assert list(metrics.TABLE) == named
     for metric in named:
         assert metric.label not in UNBOUNDED
@@ -35,25 +30,15 @@ def test_each_state_of_a_run_and_each_end_of_a_target_is_counted():
     assert set(metrics.TARGETS.values) == ends
 
 
-@pytest.fixture
-def counted():
-    """Export two metrics; return what they get."""
+def test_a_number_goes_to_its_metric_and_value(request):
+    request.addfinalizer(lambda: metrics.install({}))
     found = []
-    metrics.install(
-        {
-            (metrics.POLLS, 'ok'): found.append,
-            (metrics.WAITING, ''): found.append,
-        }
-    )
-    yield found
-    metrics.install({})
-
-
-def test_a_number_goes_to_its_metric_and_value(counted):
+    series = ((metrics.POLLS, 'ok'), (metrics.WAITING, ''))
+    metrics.install(dict.fromkeys(series, found.append))
     metrics.count(metrics.POLLS, 'ok')
     metrics.count(metrics.POLLS, 'a name of a server')
     metrics.observe(metrics.WAITING, 3)
-    assert counted == [1, 3]
+    assert found == [1, 3]
 
 
 def test_the_package_needs_no_prometheus_client():

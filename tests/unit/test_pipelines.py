@@ -22,12 +22,8 @@ def answering(tmp_path):
     """Return what runs an example, over an answer of the command."""
 
     def run(kind, code, state):
-        result = {
-            'id': '7c19be52-0b1f-4a53-9d8e-2f6a1c3e5b70',
-            'state': state,
-            'reason': 'because',
-            'failures': [_FAILURE] if state == 'failed' else [],
-        }
+        result = {'id': '7c19be52', 'state': state, 'reason': 'because'}
+        result['failures'] = [_FAILURE] * (state == 'failed')
         command = tmp_path / 'openstack'
         command.write_text(
             f'#!/bin/sh\necho "$@" > {tmp_path}/argv\necho meanwhile >&2\n'

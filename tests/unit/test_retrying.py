@@ -34,14 +34,12 @@ def test_it_waits_twice_as_long_each_time_up_to_a_limit():
     service = Service(5)
     assert service.insist(attempts=6, wait=1.0, most=5.0) == ('a',)
     assert service.pauses == [1.0, 2.0, 4.0, 5.0, 5.0]
-
-
-@pytest.mark.parametrize('attempts', [1, 4])
-def test_the_last_error_is_raised_after_so_many_attempts(attempts):
-    service = Service(9)
-    with pytest.raises(errors.Unavailable, match=str(9 - attempts)):
-        service.insist(attempts=attempts)
-    assert len(service.pauses) == attempts - 1
+    # The last error is raised after so many attempts.
+    for attempts in (1, 4):
+        service = Service(9)
+        with pytest.raises(errors.Unavailable, match=str(9 - attempts)):
+            service.insist(attempts=attempts)
+        assert len(service.pauses) == attempts - 1
 
 
 def test_a_budget_of_seconds_takes_the_place_of_a_number(monkeypatch):

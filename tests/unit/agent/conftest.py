@@ -11,8 +11,6 @@ from urllib import parse
 import pytest
 import requests
 
-from tests.unit import agent  # noqa: F401
-
 URL = (
     'https://swift.example/v1/AUTH_a/c/signals/d/c1'
     '?temp_url_sig=s3cret&temp_url_expires=9999999999'
@@ -22,11 +20,6 @@ LOG_URL = (
     'https://swift.example/v1/AUTH_a/c/runs/logs/r1/'
     '?temp_url_sig=l0g&temp_url_expires=9999999999'
     '&temp_url_prefix=runs%2Flogs%2Fr1%2F'
-)
-
-CONTROL_URL = (
-    'https://swift.example/v1/AUTH_a/c/signals/d/r1.control'
-    '?temp_url_sig=c0ntr0l&temp_url_expires=9999999999'
 )
 
 
@@ -47,16 +40,13 @@ class Server:
 
     def begun(self, config_id='c1', **inputs):
         """Let 55-heat-config have begun a config; its file."""
-        inputs = inputs or {
-            'deploy_signal_id': URL,
-            'deploy_signal_verb': 'PUT',
-        }
+        put = {'deploy_signal_id': URL, 'deploy_signal_verb': 'PUT'}
         file = self.path / 'deployed' / f'{config_id}.json'
-        file.write_text(config(config_id, **inputs))
+        file.write_text(config(config_id, **(inputs or put)))
         return file
 
-    def hook(self, name, text):
-        file = self.path / 'hooks' / name
+    def program(self, name, text):
+        file = self.path / name
         file.write_text(text)
         file.chmod(0o700)
         return file
@@ -100,6 +90,16 @@ class Sent:
     headers: dict[str, str]
 
 
+def respond(found):
+    """Return an answer with a status, or raise what is no status."""
+    if isinstance(found, Exception):
+        raise found
+    response = requests.Response()
+    response.status_code = found
+    response.raw = io.BytesIO()
+    return response
+
+
 class Http:
     """What answers; it is not asked for anything but what it knows."""
 
@@ -120,24 +120,14 @@ class Http:
         body = json.loads(data) if is_json else data
         self.sent.append(Sent(verb, url, body, headers))
         self.meanwhile()
-        found = self.answers.pop(0) if self.answers else self.otherwise
-        if isinstance(found, Exception):
-            raise found
-        response = requests.Response()
-        response.status_code = found
-        return response
+        return respond(self.answers.pop(0) if self.answers else self.otherwise)
 
     def get(self, url, *, headers, timeout, allow_redirects, stream):
         assert stream and not allow_redirects and headers is None
         self.got.append(url)
-        found = self.objects.pop(0) if len(self.objects) > 1 else None
-        found = found or self.objects[0]
-        if isinstance(found, Exception):
-            raise found
-        response = requests.Response()
-        response.status_code = found
-        response.raw = io.BytesIO()
-        return response
+        found = self.objects[0]
+        self.objects = self.objects[1:] or self.objects
+        return respond(found)
 
     def output(self):
         """Return the last content of each object that output was put to."""
@@ -148,18 +138,10 @@ class Http:
         }
 
 
-def _bound(http, name):
-    def ask(session, *args, **named):
-        found = getattr(http, name)(*args, **named)
-        return found
-
-    return ask
-
-
 @pytest.fixture
 def http(monkeypatch):
     found = Http()
-    monkeypatch.setattr(requests, 'request', found.request)
-    for name in ('request', 'get'):
-        monkeypatch.setattr(requests.Session, name, _bound(found, name))
+    for owner in (requests, requests.Session):
+        monkeypatch.setattr(owner, 'request', found.request)
+    monkeypatch.setattr(requests.Session, 'get', found.get)
     return found

@@ -11,28 +11,21 @@ from heat_config_supervisor import config as configs  # isort: skip
 #: When the configs of these tests were made.
 CREATED = 1795240800.0
 
+PUT = {'deploy_signal_id': 'u', 'deploy_signal_verb': 'PUT'}
+
 
 def read(**inputs):
     return configs.read(conftest.config(**inputs))
 
 
-@pytest.mark.parametrize(
-    'content',
-    [
-        b'',
-        b'[]',
-        b'{}',
-        b'{"id": "c1", "inputs": null}',
+def test_what_is_no_config_is_told_and_one_keeps_its_secrets_to_itself():
+    for content in (
+        *(b'', b'[]', b'{}', b'{"id": "c1", "inputs": null}'),
         b'{"id": "../c1", "inputs": []}',
         b'{"id": null, "inputs": [1]}',
-    ],
-)
-def test_what_is_no_config_is_told(content):
-    with pytest.raises(ValueError, match=r'.'):
-        configs.read(content)
-
-
-def test_a_config_keeps_its_secrets_to_itself():
+    ):
+        with pytest.raises(ValueError, match=r'.'):
+            configs.read(content)
     found = read(deploy_signal_id=conftest.URL, password='hunter2')
     assert 's3cret' not in repr(found)
     assert 'hunter2' not in repr(found)
@@ -44,10 +37,7 @@ def test_a_config_keeps_its_secrets_to_itself():
         ({}, False, False, False),
         ({'deploy_signal_id': ''}, False, False, False),
         ({'deploy_signal_id': 'u'}, True, False, False),
-        (
-            {'deploy_signal_id': 'u', 'deploy_signal_verb': 'PUT'},
-            *(True, True, False),
-        ),
+        (PUT, True, True, False),
         ({'deploy_auth_url': 'u'}, True, False, True),
         ({'deploy_queue_id': 'q', 'deploy_auth_url': 'u'}, True, False, True),
     ],
@@ -69,10 +59,7 @@ def test_how_it_is_signalled(inputs, signalled, has_object, needs_notifier):
         # One of the clocks is wrong.
         ('600', -50, 585),
         ('600', 700, 585),
-        (None, 0, None),
-        ('', 0, None),
-        ('soon', 0, None),
-        ('-5', 0, None),
+        *((given, 0, None) for given in (None, '', 'soon', '-5')),
     ],
 )
 def test_the_time_that_is_left_counts(server, given, after, limit):

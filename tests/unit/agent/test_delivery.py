@@ -5,6 +5,7 @@ import fcntl
 import itertools
 import json
 import logging
+from unittest import mock
 
 import pytest
 
@@ -18,11 +19,7 @@ POST = {'deploy_signal_id': 'http://cfn/v1?Signature=s3cret'}
 class Clock:
     """Time that passes only where somebody sleeps."""
 
-    def __init__(self):
-        self.now = 1000.0
-
-    def monotonic(self):
-        return self.now
+    now = 1000.0
 
     def sleep(self, seconds):
         self.now += seconds
@@ -31,7 +28,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     found = Clock()
-    monkeypatch.setattr(delivery.time, 'monotonic', found.monotonic)
+    monkeypatch.setattr(delivery.time, 'monotonic', lambda: found.now)
     return found
 
 
@@ -65,6 +62,12 @@ def test_it_is_on_disk_until_it_is_accepted(server, http, spawned):
     assert http.sent[0].body == {'deploy_status_code': 0}
     assert pending() == []
     assert spawned == []
+    # If it is not accepted, it is left to a process.
+    pend(server)
+    http.answers = [503]
+    delivery.deliver_now('c1')
+    assert pending() == ['c1']
+    assert spawned == [places.command('deliver')]
 
 
 def test_no_other_user_can_hold_what_sends(server, http, spawned):
@@ -83,15 +86,6 @@ def test_no_other_user_can_hold_what_sends(server, http, spawned):
         assert not path.stat().st_mode & 0o077, path
 
 
-def test_one_that_is_not_accepted_is_left_to_a_process(server, http, spawned):
-    pend(server)
-    http.answers = [503]
-    delivery.deliver_now('c1')
-    assert pending() == ['c1']
-    (command,) = spawned
-    assert command == places.command('deliver')
-
-
 def test_it_is_sent_again_ever_more_seldom(server, http, clock):
     pend(server)
     times = []
@@ -103,12 +97,11 @@ def test_it_is_sent_again_ever_more_seldom(server, http, clock):
     assert pauses[:3] == [2, 4, 8]
     assert pauses[-1] == 300
     assert pauses == sorted(pauses)
-
-
-def test_one_does_not_wait_for_another(server, http, clock):
+    # One does not wait for another.
+    del http.sent[:]
+    http.answers = [503, 201, 503, 503]
     pend(server, 'c1')
     pend(server, 'c2', deploy_signal_id='http://h/p', deploy_signal_verb='PUT')
-    http.answers = [503, 201, 503, 503]
     delivery.deliver_all(clock.sleep)
     assert [one.url for one in http.sent].index('http://h/p') == 1
 
@@ -128,15 +121,14 @@ def test_one_that_is_refused_is_given_up_after_the_stores_memory(
     assert 's3cret' not in caplog.text
 
 
-def test_it_is_not_sent_where_the_url_has_expired(server, http, caplog):
+def test_it_goes_only_while_its_url_works_and_the_server_is_given_it(
+    server, http, caplog
+):
     url = 'http://h/p?temp_url_sig=a&temp_url_expires=1000000000'
     pend(server, deploy_signal_id=url, deploy_signal_verb='PUT')
     delivery.deliver_now('c1')
     assert (http.sent, pending()) == ([], [])
     assert 'expired' in caplog.text
-
-
-def test_a_signal_goes_only_for_what_the_server_is_given_still(server, http):
     pend(server, **POST)
     server.given('c1')
     delivery.deliver_now('c1')
@@ -178,9 +170,7 @@ def test_one_process_at_a_time_delivers(server, http, spawned):
 
 
 def test_what_is_half_written_is_not_taken_for_a_result(server, monkeypatch):
-    def lose_power(*arguments):
-        raise OSError('no power')
-
+    lose_power = mock.Mock(side_effect=OSError('no power'))
     monkeypatch.setattr(results.os, 'fsync', lose_power)
     with pytest.raises(OSError, match='no power'):
         results.pending().put('c1', {})

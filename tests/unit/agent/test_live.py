@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import pytest
 import requests
@@ -35,24 +36,16 @@ def impatient(monkeypatch):
     monkeypatch.setattr(logs, 'PACE', 0.1)
 
 
-def followed(
-    server, script, text=HOOK, meanwhile=lambda: None, declared=(), **inputs
-):
+def followed(server, script, meanwhile=lambda: None, declared=(), **inputs):
     """Run a hook with its output sent; how it ended."""
-    program = server.hook('script', text)
-    content = json.dumps(
-        {
-            **json.loads(conftest.config(**{**test_logs.INPUTS, **inputs})),
-            'config': script,
-            'outputs': declared,
-        }
-    )
+    program = server.program('hooks/script', HOOK)
+    given = json.loads(conftest.config(**{**test_logs.INPUTS, **inputs}))
+    content = json.dumps({**given, 'config': script, 'outputs': declared})
     config = configs.read(content)
     output = live.Output(config, str(program))
     watch = outputs.Watch(config, output.note)
-    order = hook.Order(
-        output.command, content.encode(), inherited=output.inherited
-    )
+    inherited = {'inherited': output.inherited}
+    order = hook.Order(output.command, content.encode(), **inherited)
 
     def begun():
         output.begin()
@@ -112,11 +105,8 @@ def test_outputs_that_are_too_large_are_told_of_meanwhile(
 
 
 def test_hidden_values_do_not_leave_the_server(server, http):
-    end = followed(
-        server,
-        'printf pass; sleep 0.3; echo word',
-        **{'deploy_password': 'password'},
-    )
+    script = 'printf pass; sleep 0.3; echo word'
+    end = followed(server, script, deploy_password='password')
     assert json.loads(end.stdout)['deploy_stdout'] == 'password\n'
     assert printed(http) == b'******\n'
 
@@ -124,32 +114,19 @@ def test_hidden_values_do_not_leave_the_server(server, http):
 def test_a_hook_finds_itself_as_ever(server):
     text = f'#!{sys.executable}\nimport sys\nprint(sys.argv, sys.path[0])\n'
     text += 'print(__name__, __file__)\nsys.exit(3)\n'
-    program = str(server.hook('script', text))
+    program = str(server.program('hooks/script', text))
     read, write = os.pipe()
-    found = subprocess.run(
-        [sys.executable, str(live.LAUNCH), str(write), program],
-        pass_fds=(write,),
-        capture_output=True,
-        text=True,
-    )
-    os.close(read)
-    os.close(write)
+    command = [sys.executable, str(live.LAUNCH), str(write), program]
+    options = {'pass_fds': (write,), 'capture_output': True, 'text': True}
+    found = subprocess.run(command, **options)
     assert found.returncode == 3
     assert found.stdout == (
         f"['{program}'] {server.path}/hooks\n__main__ {program}\n"
     )
-
-
-def test_without_a_reader_a_hook_goes_on(server):
-    program = str(server.hook('script', HOOK))
-    read, write = os.pipe()
+    # Without a reader it goes on.
     os.close(read)
-    found = subprocess.run(
-        [sys.executable, str(live.LAUNCH), str(write), program],
-        input=b'{"config": "echo x"}',
-        pass_fds=(write,),
-        capture_output=True,
-    )
+    server.program('hooks/script', HOOK)
+    found = subprocess.run(command, input='{"config": "echo x"}', **options)
     os.close(write)
     assert json.loads(found.stdout)['deploy_stdout'] == 'x\n'
 
@@ -158,7 +135,7 @@ def test_without_a_reader_a_hook_goes_on(server):
     'text', ['#!/bin/sh\necho python\n', '\x7fELF python', '']
 )
 def test_a_hook_that_is_no_python_runs_as_ever(server, http, text):
-    program = str(server.hook('script', text))
+    program = str(server.program('hooks/script', text))
     config = configs.read(conftest.config(**test_logs.INPUTS))
     output = live.Output(config, program)
     assert (output.command, output.inherited) == ([program], ())
@@ -168,9 +145,7 @@ def test_a_hook_that_is_no_python_runs_as_ever(server, http, text):
 
 
 def test_on_a_full_disk_a_config_runs_on(server, http, monkeypatch, caplog):
-    def full(*_):
-        raise OSError(28, 'No space left on device')
-
+    full = mock.Mock(side_effect=OSError(28, 'No space left on device'))
     monkeypatch.setattr(os, 'pwrite', full)
     end = followed(server, 'seq 1 100000')
     assert json.loads(end.stdout)['deploy_stdout'].endswith('100000\n')
@@ -272,9 +247,7 @@ def test_what_ends_in_the_moment_of_the_order_is_not_stopped(server):
 
 def controlled(http, objects):
     http.objects = objects
-    config = configs.read(
-        conftest.config(deploy_control_url=conftest.CONTROL_URL)
-    )
+    config = configs.read(conftest.config(deploy_control_url=conftest.URL))
     found = control.Control(config)
     found.begin()
     return found

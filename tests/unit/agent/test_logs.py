@@ -35,6 +35,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr(logs, 'PACE', 0.1)
     monkeypatch.setattr(logs, 'FIRST', 0.1)
     monkeypatch.setattr(logs, 'INSIST', 0.0)
+    monkeypatch.setattr(logs, 'PAUSE', 0.01)
 
 
 @pytest.fixture
@@ -59,9 +60,16 @@ def joined(objects):
     return found
 
 
-def finish(server, **inputs):
-    file = server.begun(**{**INPUTS, **inputs})
-    return logs.finish(configs.read(file.read_bytes()))
+def finish(server):
+    return logs.finish(configs.read(server.begun(**INPUTS).read_bytes()))
+
+
+def pend(log, server):
+    """Let a config have printed something, and ended."""
+    log.append(b'rest')
+    log.save()
+    server.begun(**INPUTS)
+    results.pending().put('c1', {})
 
 
 def test_the_engine_reads_what_it_sends(log, server, http):
@@ -125,25 +133,16 @@ def test_a_store_that_refuses_it_is_left_alone(log, http, caplog):
 
 
 def test_the_rest_comes_before_the_result(log, server, http):
-    log.append(b'rest')
-    log.save()
-    server.begun(**INPUTS)
-    results.pending().put('c1', {'deploy_status_code': 0})
+    pend(log, server)
     assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
     paths = [one.url.partition('?')[0] for one in http.sent]
-    assert [path.rpartition('/')[2] for path in paths] == [
-        '000000',
-        'end',
-        'c1',
-    ]
+    names = [path.rpartition('/')[2] for path in paths]
+    assert names == ['000000', 'end', 'c1']
 
 
 def test_a_result_waits_for_the_rest(log, server, http):
     http.otherwise = 503
-    log.append(b'rest')
-    log.save()
-    server.begun(**INPUTS)
-    results.pending().put('c1', {})
+    pend(log, server)
     assert delivery.deliver('c1').fate is sending.Fate.LATER
     assert len(http.sent) == 1
     # Not for ever: the result is worth more.
@@ -156,7 +155,6 @@ def test_a_store_that_often_fails_does_not_hold_the_result_up(
     log, server, http, monkeypatch
 ):
     monkeypatch.setattr(logs, 'INSIST', 30.0)
-    monkeypatch.setattr(logs, 'PAUSE', 0.01)
     http.answers = [503, 201, 503, requests.ConnectionError(), 201, 503]
     log.append(b'x' * (SLOT + 1))
     log.save()
@@ -170,12 +168,8 @@ def test_a_store_that_refuses_the_rest_gets_the_result(
     log, server, http, monkeypatch
 ):
     monkeypatch.setattr(logs, 'INSIST', 30.0)
-    monkeypatch.setattr(logs, 'PAUSE', 0.01)
     http.answers = [403] * logs.REFUSALS
-    log.append(b'rest')
-    log.save()
-    server.begun(**INPUTS)
-    results.pending().put('c1', {})
+    pend(log, server)
     assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
     assert list(results.pending()) == []
 
@@ -184,6 +178,9 @@ def test_after_a_power_failure_what_is_on_the_disk_is_sent(log, server, http):
     log.append(b'on the disk')
     log.total += 100
     log.save()
+    # It is for root alone.
+    for file in (server.state / 'logs').iterdir():
+        assert file.stat().st_mode & 0o077 == 0
     assert finish(server).fate is sending.Fate.ACCEPTED
     assert joined(http.output()) == {0: b'on the disk'}
     assert wire.parse_end(http.output()['end']) == len(b'on the disk')
@@ -211,11 +208,3 @@ def test_what_no_result_will_come_for_goes(log, server, monkeypatch):
     monkeypatch.setattr(delivery, 'go_on', lambda: None)
     assert main.main(['prepare']) == 0
     assert list(results.logs()) == []
-
-
-def test_what_is_on_the_disk_is_for_root_alone(log, server):
-    log.append(b'x')
-    log.save()
-    for file in (server.state / 'logs').iterdir():
-        assert file.stat().st_mode & 0o077 == 0
-    json.loads((server.state / 'logs/c1.json').read_text())

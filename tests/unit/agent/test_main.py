@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -39,43 +40,43 @@ def call(monkeypatch, capfdbinary):
 
 
 @pytest.fixture
-def spawned(monkeypatch):
-    found = []
-    monkeypatch.setattr(delivery, 'go_on', lambda: found.append(1))
+def go_on(monkeypatch):
+    found = mock.Mock()
+    monkeypatch.setattr(delivery, 'go_on', found)
     return found
 
 
 def test_each_hook_has_somebody_who_stands_in_for_it(server):
-    server.hook('script', '#!/bin/sh\ncat; echo err >&2; exit 3\n')
-    server.hook('my-hook', '#!/bin/sh\n')
+    server.program('hooks/script', '#!/bin/sh\ncat; echo err >&2; exit 3\n')
+    server.program('hooks/my-hook', '#!/bin/sh\n')
     assert main.main(['prepare']) == 0
     wrappers = server.state / 'hooks'
     assert {'script', 'my-hook'} <= {one.name for one in wrappers.iterdir()}
     content = conftest.config(**{'name': 'x'})
     found = subprocess.run(
-        [wrappers / 'script'], input=content.encode(), capture_output=True
+        [wrappers / 'script'], input=content, capture_output=True, text=True
     )
-    assert (found.returncode, found.stdout) == (3, content.encode())
-    assert found.stderr == b'err\n'
+    assert (found.returncode, found.stdout) == (3, content)
+    assert found.stderr == 'err\n'
     (server.path / 'hooks/my-hook').unlink()
     assert main.main(['prepare']) == 0
     assert not (wrappers / 'my-hook').exists()
 
 
-def test_what_was_left_behind_is_seen_to(server, spawned, caplog):
+def test_what_was_left_behind_is_seen_to(server, go_on, caplog):
     server.begun('c1')
     results.running().put('c1', {})
     assert main.main(['prepare']) == 0
     assert list(results.pending()) == ['c1']
-    assert spawned == [1]
+    go_on.assert_called_once_with()
     assert 'c1 was interrupted' in caplog.text
 
 
 def test_a_hook_runs_between_its_beginning_and_its_result(
-    server, call, http, spawned
+    server, call, http, go_on
 ):
-    program = server.hook(
-        'script',
+    program = server.program(
+        'hooks/script',
         f'#!/bin/sh\nls {server.state}/running\necho "{conftest.URL}" >&2\n',
     )
     file = server.begun('c1')
@@ -100,7 +101,7 @@ def test_a_loss_of_power_leaves_what_a_result_needs(
         path = pathlib.Path(os.readlink(f'/proc/self/fd/{number}'))
         synced.append(path.relative_to(server.path))
 
-    program = server.hook('script', '#!/bin/sh\n')
+    program = server.program('hooks/script', '#!/bin/sh\n')
     monkeypatch.setattr(os, 'fsync', sync)
     call(server.begun('c1').read_text(), 'hook', str(program))
     assert [str(path) for path in synced] == [
@@ -111,15 +112,10 @@ def test_a_loss_of_power_leaves_what_a_result_needs(
     ]
 
 
-def test_what_is_no_config_is_run_as_ever(server, call):
-    program = server.hook('script', '#!/bin/sh\ncat\nexit 4\n')
+def test_without_a_config_or_a_disk_all_is_as_ever(server, call, http):
+    program = server.program('hooks/script', '#!/bin/sh\ncat\nexit 4\n')
     assert call('[1]', 'hook', str(program)) == (4, '[1]', '')
-
-
-def test_without_a_disk_heat_agents_send_it_in_their_way(server, call, http):
-    program = server.path / 'notifier'
-    program.write_text('#!/bin/sh\ncat >"$0.in"\nexit 5\n')
-    program.chmod(0o700)
+    server.program('notifier', '#!/bin/sh\ncat >"$0.in"\nexit 5\n')
     server.state.write_text('a file in the way')
     assert call('{"a": 1}', 'notify', str(server.begun()))[0] == 5
     assert (server.path / 'notifier.in').read_text() == '{"a": 1}'
@@ -160,18 +156,14 @@ def test_the_environment_changes_only_where_it_is_installed(
     tmp_path, installed
 ):
     programs = agent.PROGRAMS if installed else tmp_path
-    found = subprocess.run(
-        ['bash', '-uec', 'source "$0"; env', ENVIRONMENT],
-        env={
-            'PATH': os.environ['PATH'],
-            'HEAT_CONFIG_SUPERVISOR': str(programs),
-            'HEAT_CONFIG_SUPERVISOR_STATE': '/state',
-            'HEAT_CONFIG_HOOKS': '/hooks',
-        },
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    given = {
+        'PATH': os.environ['PATH'],
+        'HEAT_CONFIG_SUPERVISOR': str(programs),
+        'HEAT_CONFIG_SUPERVISOR_STATE': '/state',
+        'HEAT_CONFIG_HOOKS': '/hooks',
+    }
+    command = ['bash', '-uec', 'source "$0"; env', ENVIRONMENT]
+    found = subprocess.check_output(command, env=given, text=True)
     hooks = '/state/hooks' if installed else '/hooks'
     assert f'\nHEAT_CONFIG_HOOKS={hooks}\n' in f'\n{found}'
     notify = f'HEAT_CONFIG_NOTIFY={programs}/notify\n'

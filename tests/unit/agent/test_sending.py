@@ -21,15 +21,9 @@ REFUSED = sending.Fate.REFUSED
 @pytest.mark.parametrize(
     ('answer', 'fate'),
     [
-        (200, ACCEPTED),
-        (201, ACCEPTED),
-        (301, REFUSED),
-        (401, REFUSED),
-        (404, REFUSED),
-        (413, REFUSED),
-        (429, LATER),
-        (500, LATER),
-        (503, LATER),
+        *((status, ACCEPTED) for status in (200, 201)),
+        *((status, REFUSED) for status in (301, 401, 404, 413)),
+        *((status, LATER) for status in (429, 500, 503)),
         (requests.ConnectionError(f'refused: {conftest.URL}'), LATER),
         (requests.Timeout(conftest.URL), LATER),
     ],
@@ -41,48 +35,37 @@ def test_the_answer_says_whether_to_send_it_again(http, answer, fate):
     assert 's3cret' not in found.reason
 
 
-@pytest.mark.parametrize(
-    ('verb', 'url', 'more'),
-    [
+def test_an_object_is_the_result_and_nothing_else(http):
+    for verb, url, more in (
         ('PUT', conftest.URL, {}),
         # A signal of the resource says of which config it is.
         ('POST', 'http://h/p', {'deploy_config_id': 'c1'}),
-    ],
-)
-def test_an_object_is_the_result_and_nothing_else(http, verb, url, more):
-    inputs = {'deploy_signal_id': url, 'deploy_signal_verb': verb}
-    config = configs.read(conftest.config(**inputs))
-    sending.signal(config, {'a': 1})
-    (sent,) = http.sent
-    assert (sent.verb, sent.url, sent.body) == (verb, url, {'a': 1, **more})
+    ):
+        inputs = {'deploy_signal_id': url, 'deploy_signal_verb': verb}
+        config = configs.read(conftest.config(**inputs))
+        sending.signal(config, {'a': 1})
+        sent = http.sent.pop()
+        assert (sent.verb, sent.url) == (verb, url)
+        assert sent.body == {'a': 1, **more}
 
 
-@pytest.mark.parametrize(
-    ('script', 'fate', 'reason'),
-    [
-        ('cat >"$0.in"; echo "$1" >"$0.file"', ACCEPTED, 'has sent it'),
-        (
-            'echo "http://k/v3?sig=s3cret said 503" >&2; exit 1',
-            *(LATER, 'http://k/v3?... said 503'),
-        ),
-    ],
-)
-def test_heat_agents_own_program_speaks_to_keystone(
-    server, http, script, fate, reason
-):
-    program = server.path / 'notifier'
-    program.write_text(f'#!/bin/sh\n{script}\n')
-    program.chmod(0o700)
+def test_heat_agents_own_program_speaks_to_keystone(server, http):
     config = configs.read(conftest.config(deploy_auth_url='http://k/v3'))
+    failing = 'echo "http://k/v3?sig=s3cret said 503" >&2; exit 1'
+    server.program('notifier', f'#!/bin/sh\n{failing}\n')
     answer = sending.signal(config, {'a': 1})
-    assert answer.fate is fate
-    assert reason in answer.reason
+    assert answer.fate is LATER
+    assert 'http://k/v3?... said 503' in answer.reason
+    script = 'cat >"$0.in"; echo "$1" >"$0.file"'
+    server.program('notifier', f'#!/bin/sh\n{script}\n')
+    answer = sending.signal(config, {'a': 1})
+    assert answer.fate is ACCEPTED
+    assert 'has sent it' in answer.reason
     assert http.sent == []
-    if fate is ACCEPTED:
-        sent = json.loads((server.path / 'notifier.in').read_text())
-        assert sent == {'a': 1, 'deploy_config_id': 'c1'}
-        file = (server.path / 'notifier.file').read_text()
-        assert file == f'{server.path}/deployed/c1.json\n'
+    sent = json.loads((server.path / 'notifier.in').read_text())
+    assert sent == {'a': 1, 'deploy_config_id': 'c1'}
+    file = (server.path / 'notifier.file').read_text()
+    assert file == f'{server.path}/deployed/c1.json\n'
 
 
 @pytest.mark.parametrize('letter', ['x', 'é', '\U0001f600'])
@@ -125,7 +108,7 @@ def test_outputs_are_sent_whole_or_not_at_all():
         {'dump': 'x' * 10**7, 'deploy_stdout': 'x' * 10**7},
     ],
 )
-def test_no_result_is_larger_than_the_limit(details):
+def test_no_result_is_larger_than_the_limit_and_its_reason_advises(details):
     content = sending.body(details)
     assert len(content) <= sending.LIMIT
     defaults = {option.name: option.default for option in engine.OPTS}
@@ -133,12 +116,8 @@ def test_no_result_is_larger_than_the_limit(details):
     found = json.loads(content)
     assert found['deploy_status_code'] == 1
     assert 'let the config write less' in found['deploy_stderr']
-
-
-def test_the_reason_of_the_failure_has_all_of_the_advice():
-    content = sending.body({'dump': 'x' * 10**8})
-    found = body.outcome(body.parse(content), [])
-    assert found.reason.endswith('; let the config write less to them')
+    reason = body.outcome(body.parse(content), []).reason
+    assert reason.endswith('; let the config write less to them')
 
 
 def test_what_hooks_print_holds_no_signatures():

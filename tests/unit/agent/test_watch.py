@@ -3,14 +3,13 @@
 
 import dataclasses
 import fcntl
-import io
 import os
 import time
 
 import pytest
 import requests
 
-from tests.unit.agent import conftest  # noqa: F401
+from tests.unit.agent import conftest
 
 from heat_config_supervisor import places, watch  # isort: skip
 
@@ -19,10 +18,7 @@ URL = 'https://swift.example/v1/AUTH_a/c/metadata?temp_url_sig=m3ta'
 
 @dataclasses.dataclass
 class Service:
-    """Serves the configs of a server; as strict as a real store.
-
-    :ivar etag: of what is there.
-    """
+    """Serves the configs of a server; as strict as a real store."""
 
     etag: str = 'one'
     failing: object = None
@@ -35,13 +31,8 @@ class Service:
         assert stream and not allow_redirects
         wanted = (headers or {}).get('If-None-Match')
         self.asked.append(wanted)
-        if isinstance(self.failing, Exception):
-            raise self.failing
-        response = requests.Response()
-        response.raw = io.BytesIO(b'x')
-        response.status_code = self.failing or 200
-        if wanted == self.etag and not self.failing:
-            response.status_code = 304
+        status = 304 if wanted == self.etag else 200
+        response = conftest.respond(self.failing or status)
         response.headers['ETag'] = self.etag
         return response
 
@@ -49,9 +40,7 @@ class Service:
 @pytest.fixture
 def service(monkeypatch):
     found = Service()
-    monkeypatch.setattr(
-        requests.Session, 'get', lambda session, *a, **b: found.get(*a, **b)
-    )
+    monkeypatch.setattr(requests.Session, 'get', found.get)
     return found
 
 
@@ -61,12 +50,8 @@ def watcher(server, monkeypatch):
     (server.path / 'collect.conf').write_text(
         f'[DEFAULT]\ncommand=x\n[request]\nmetadata_url = {URL}\n'
     )
-    program = server.path / 'collect'
-    program.write_text(
-        f'#!/bin/sh\necho "$@" >>{server.path}/woken\n'
-        f'[ ! -e {server.path}/fails ]\n'
-    )
-    program.chmod(0o700)
+    script = f'cd {server.path}\necho "$@" >>woken\n[ ! -e fails ]\n'
+    program = server.program('collect', f'#!/bin/sh\n{script}')
     for name, value in (
         ('QUICK', 'always'),
         ('COLLECT', f"{program} --one-time 'a b'"),
@@ -96,20 +81,14 @@ def test_it_wakes_when_configs_have_changed(server, service, watcher):
     assert arguments.startswith('--one-time a b ')
     assert service.asked[3:] == ['one', 'two', 'two']
     assert set(watcher.slept) == {1.0}
-
-
-def test_what_it_collects_is_not_noted_as_seen_by_the_service(
-    server, service, watcher
-):
-    watcher.step()
-    service.etag = 'two'
-    watcher.step()
+    # What it collects is not noted as seen by the service.
     own = places.state() / 'collected'
-    (arguments,) = woken(server)
     assert f' --cachedir {own} --backup-cachedir {own}-backup' in arguments
 
 
-def test_it_waits_while_configs_run(server, service, watcher):
+def test_it_waits_while_configs_run_and_wakes_again_what_failed(
+    server, service, watcher
+):
     watcher.step()
     service.etag = 'two'
     with (server.path / 'lock').open('a') as stream:
@@ -118,17 +97,13 @@ def test_it_waits_while_configs_run(server, service, watcher):
         assert woken(server) == []
     watcher.step()
     assert len(woken(server)) == 1
-
-
-def test_it_wakes_again_what_failed(server, service, watcher):
-    watcher.step()
-    service.etag = 'two'
+    service.etag = 'three'
     (server.path / 'fails').touch()
     watcher.step()
     (server.path / 'fails').unlink()
     watcher.step()
     watcher.step()
-    assert len(woken(server)) == 2
+    assert len(woken(server)) == 3
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,9 @@ import pytest
 from tests.unit import growth
 
 
-def _pairs(text):
-    return [a + b for a in text for b in text]
-
-
 def test_work_that_grows_with_the_square_is_found(monkeypatch):
     # The clock would say less of it on a machine that is busy.
     monkeypatch.setattr(growth, 'seconds_of', lambda read, text: read(text))
     with pytest.raises(AssertionError, match='s of CPU'):
         # What is too small to be measured, and far above it, is left out.
         growth.check(lambda text: 1e-8 * len(text) ** 2, 'a'.__mul__)
-
-
-def test_linear_work_and_work_with_a_limit_are_in_order():
-    growth.check(str.split, 'a '.__mul__, largest=2**22)
-    growth.check(lambda text: _pairs(text[:100]), 'a'.__mul__)

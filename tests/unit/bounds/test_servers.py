@@ -21,6 +21,8 @@ from tests.unit import growth
 
 # Signals
 
+STATUS, SIGNED = b'{"deploy_status_code": "', b'temp_url_sig='
+
 BODIES = {
     'open brackets': lambda size: b'[' * size,
     'brackets': lambda size: b'{"a": ' + b'[' * size + b']' * size + b'}',
@@ -31,16 +33,10 @@ BODIES = {
     'an exponent': lambda size: b'{"a": 1e' + b'9' * size + b'}',
     'escapes': lambda size: b'{"a": "' + b'\\u0061' * (size // 6) + b'"}',
     'blanks': lambda size: b' ' * size,
-    'a status': lambda size: (
-        b'{"deploy_status_code": "' + b'0' * size + b'x"}'
-    ),
-    'a padded status': lambda size: (
-        b'{"deploy_status_code": "1.' + b'0' * size + b'"}'
-    ),
+    'a status': lambda size: STATUS + b'0' * size + b'x"}',
+    'a padded status': lambda size: STATUS + b'1.' + b'0' * size + b'"}',
     'the same key': lambda size: b'{' + b'"a":1,' * (size // 6) + b'"a":1}',
-    'signatures': lambda size: (
-        b'{"a": "' + b'temp_url_sig=' * (size // 13) + b'"}'
-    ),
+    'signatures': lambda size: b'{"a": "' + SIGNED * (size // 13) + b'"}',
     'a message': lambda size: b'{"message": "' + b'\\n a' * size + b'"}',
     'progress': lambda size: b'{"progress": ' + b'9' * size + b'}',
 }
@@ -50,14 +46,17 @@ DECLARED = [{'name': 'a', 'error_output': True}]
 
 def refusing(read):
     """Return a reader that takes an error of its own for an answer."""
+    refusals = (ValueError, errors.Refused, errors.BadContent, errors.Invalid)
 
     def call(value):
-        with contextlib.suppress(
-            ValueError, errors.Refused, errors.BadContent
-        ):
+        with contextlib.suppress(*refusals):
             read(value)
 
     return call
+
+
+def repeated(text):
+    return lambda size: text * (size // len(text))
 
 
 def kept(content):
@@ -72,18 +71,15 @@ def test_what_a_server_sends_costs_no_more_than_its_size(read, made):
 
 @pytest.mark.parametrize('text', ['x', 'x\n', '\x1b', 'é', '\n', ' '])
 def test_output_costs_no_more_than_its_size(text):
-    class Display:
-        def say(self, *lines):
-            assert all(len(line) <= foreign.LINE for line in lines)
+    def say(*shown):
+        assert all(len(line) <= foreign.LINE for line in shown)
 
     def show(content):
-        lines = following.Lines(Display().say, 'shop db')
+        lines = following.Lines(say, 'shop db')
         lines.show(content)
         lines.end()
 
-    growth.check(
-        show, lambda size: text.encode() * (size // len(text)), largest=2**24
-    )
+    growth.check(show, repeated(text.encode()), largest=2**24)
 
 
 @pytest.mark.parametrize(
@@ -91,30 +87,22 @@ def test_output_costs_no_more_than_its_size(text):
 )
 def test_signatures_cost_no_more_than_the_text(text):
     growth.check(
-        lambda output: body.outcome({body.STDOUT: output}, []),
-        lambda size: text * (size // len(text)),
+        lambda output: body.outcome({body.STDOUT: output}, []), repeated(text)
     )
 
 
 # Inputs of runs
 
 
-def asked(size):
-    return [{'name': f'input{number}'} for number in range(size)]
+def test_unknown_inputs_are_not_all_compared_and_are_told_in_a_few_words():
+    def read(size):
+        declared = [{'name': f'input{number}'} for number in range(size)]
+        given = {f'inptu{number:05}': 1 for number in range(size)}
+        targets.values(declared, given, {'x': 1})
 
-
-def test_unknown_inputs_are_not_all_compared_with_all():
-    def read(declared):
-        given = {f'inptu{number}': 1 for number in range(len(declared))}
-        targets.values(declared, given, {})
-
-    growth.check(refusing(read), asked, start=64, largest=2**12)
-
-
-def test_a_refusal_of_inputs_is_told_in_a_few_words():
-    given = {f'inptu{number:05}': 1 for number in range(2000)}
+    growth.check(refusing(read), int, start=64, largest=2**12)
     with pytest.raises(errors.Refused) as caught:
-        targets.values(asked(2000), given, {'x': 1})
+        read(2000)
     said = str(caught.value)
     assert 'did you mean "input' in said
     assert said.endswith('and 3990 more')
@@ -145,30 +133,30 @@ def pax(number):
     return f'{len(str(number)) + 7} c{number:d}=x\n'.encode()
 
 
+LONG_NAME = header(tarfile.GNUTYPE_LONGNAME, b'a')
+
 TARBALLS = {
     'digits': lambda size: header(tarfile.XHDTYPE, b'1' * size),
     'records': lambda size: header(
-        tarfile.XHDTYPE, b''.join(pax(n) for n in range(size // 16))
+        tarfile.XHDTYPE, b''.join(map(pax, range(size // 16)))
     ),
-    'a global header and files': lambda size: (
-        header(tarfile.XGLTYPE, b'6 a=b\n' * (size // 64))
-        + b''.join(
-            header(tarfile.REGTYPE, b'', f'f{n}') for n in range(size // 1024)
-        )
+    'a global header and files': lambda size: b''.join(
+        [
+            header(tarfile.XGLTYPE, b'6 a=b\n' * (size // 64)),
+            *(
+                header(tarfile.REGTYPE, b'', f'f{n}')
+                for n in range(size // 1024)
+            ),
+        ]
     ),
     'headers': lambda size: header(tarfile.XHDTYPE, b'') * (size // 512),
-    'long names': lambda size: (
-        header(tarfile.GNUTYPE_LONGNAME, b'a') * (size // 512)
-    ),
+    'long names': lambda size: LONG_NAME * (size // 512),
 }
 
 
 @pytest.mark.parametrize('made', TARBALLS.values(), ids=TARBALLS)
 def test_the_headers_of_a_tarball_cost_no_more_than_their_size(made):
-    def read(packed):
-        with contextlib.suppress(errors.Invalid):
-            tarballs.read(io.BytesIO(packed))
-
+    read = refusing(lambda packed: tarballs.read(io.BytesIO(packed)))
     growth.check(read, made, start=2**14, largest=2**21)
 
 

@@ -31,47 +31,42 @@ class SignedURLTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
-        for name in ('user_domain_name', 'domain_admin'):
-            self.configure(f'stack_{name}', 'x')
-        self.configure('stack_domain_admin_password', 'x')
-
-    def configure(self, name, value, group=None):
-        self.conf.config(group=group, **{name: value})
+        self.configure = self.useFixture(
+            config_fixture.Config(cfg.CONF)
+        ).config
+        self.configure(
+            stack_user_domain_name='x',
+            stack_domain_admin='x',
+            stack_domain_admin_password='x',
+        )
 
     def have_heat_24(self):
         """Let heat-api-cfn know where Keystone is, and not who asks."""
-        self.configure(
-            'auth_uri', 'http://keystone.invalid', 'clients_keystone'
-        )
-        self.useFixture(
-            # Its options have no auth_type.
-            fixtures.MockPatchObject(
-                cfg.ConfigOpts.GroupAttr, '__contains__', return_value=False
-            )
-        )
+        uri = 'http://keystone.invalid'
+        self.configure(group='clients_keystone', auth_uri=uri)
+        # Its options have no auth_type.
+        options = (cfg.ConfigOpts.GroupAttr, '__contains__')
+        self.useFixture(fixtures.MockPatchObject(*options, return_value=False))
 
-    def by(self, out, back, session=None):
-        self.configure('default_software_config_transport', out)
-        self.configure(
-            'default_deployment_signal_transport', back, 'heat_plugins'
-        )
+    def by(self, out, back='TEMP_URL_POLL', session=None):
+        self.configure(default_software_config_transport=out)
+        given = {'default_deployment_signal_transport': back}
+        self.configure(group='heat_plugins', **given)
         return agents.transports(session)
 
     def test_without_a_domain_no_server_has_a_user(self):
-        self.configure('stack_user_domain_name', None)
-        for out, code in (
-            ('POLL_TEMP_URL', Code.WARNING),
-            ('POLL_SERVER_HEAT', Code.FAILURE),
+        self.configure(stack_user_domain_name=None)
+        for out, code, is_told in (
+            ('POLL_TEMP_URL', Code.WARNING, False),
+            ('POLL_SERVER_HEAT', Code.FAILURE, True),
         ):
-            found = self.by(out, 'TEMP_URL_POLL')
+            found = self.by(out)
             assert found.code == code
-            assert ('set stack_user_domain_name in' in found.details) == (
-                code is Code.FAILURE
-            )
+            said = 'set stack_user_domain_name in'
+            assert (said in found.details) == is_told
 
     def test_the_services_that_they_stand_on_must_answer(self):
-        self.configure('multi_cloud', True, 'ec2authtoken')
+        self.configure(group='ec2authtoken', multi_cloud=True)
         away = requests.ConnectionError()
         for answer, url, code, said in (
             ((300,), URL, Code.SUCCESS, f'answers at {URL}'),
@@ -80,7 +75,7 @@ class SignedURLTest(testtools.TestCase):
             ((), None, Code.FAILURE, wording.no_service('object-store')),
         ):
             _, session = answering(answer, url=url)
-            found = self.by('POLL_TEMP_URL', 'TEMP_URL_POLL', session)
+            found = self.by('POLL_TEMP_URL', session=session)
             assert found.code == code
             assert said in found.details
 
@@ -93,12 +88,10 @@ class SignedURLTest(testtools.TestCase):
             found = self.by(out, back)
             assert found.code == code
             assert 'in [ec2authtoken] of its heat.conf' in found.details
-        name, value = (
-            ('auth_type', 'v3password')
-            if 'auth_type' in cfg.CONF.ec2authtoken
-            else ('auth_uri', 'http://keystone.invalid')
-        )
-        self.configure(name, value, 'ec2authtoken')
+        name = 'auth_uri'
+        if 'auth_type' in cfg.CONF.ec2authtoken:
+            name = 'auth_type'
+        self.configure(group='ec2authtoken', **{name: 'http://h'})
         found = self.by('POLL_SERVER_CFN', 'CFN_SIGNAL')
         assert found.code == Code.SUCCESS
 
@@ -112,16 +105,14 @@ class SignedURLTest(testtools.TestCase):
         ):
             for url in ('http://keystone.example.com/', asked[:-10]):
                 answer, session = answering(*[(status,)] * 3, url=url)
-                found = self.by(out, 'TEMP_URL_POLL', session)
+                found = self.by(out, session=session)
                 assert found.code == code
                 assert ('upgrade Heat' in found.details) == (status == 401)
                 (request,), _ = answer.call_args_list[0]
                 assert (request.url, request.body) == (asked, '{}')
                 assert 'X-Auth-Token' not in request.headers
-
-    def test_a_keystone_that_does_not_answer_leaves_that_open(self):
-        self.have_heat_24()
+        # One that does not answer leaves that open.
         _, session = answering(requests.ConnectionError(), (300,), (300,))
-        found = self.by('POLL_SERVER_CFN', 'TEMP_URL_POLL', session)
+        found = self.by('POLL_SERVER_CFN', session=session)
         assert found.code == Code.SUCCESS
         assert 'Not checked: whether Keystone' in found.details

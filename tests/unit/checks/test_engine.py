@@ -30,38 +30,28 @@ Code = upgradecheck.Code
 PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/install.rst'
 
 
-def kind(name):
-    """Return a class that stands for one that serves a resource type."""
-    return type(name, (), {'support_status': support.SupportStatus()})
+# What stands for classes that serve a resource type.
+SERVED = {'support_status': support.SupportStatus()}
+Ours, Theirs = type('Ours', (), SERVED), type('Theirs', (), SERVED)
 
 
-Ours, Theirs = kind('Ours'), kind('Theirs')
-
-
-class WebhooksTest(testtools.TestCase):
-    def test_an_entry_that_permits_nothing_is_named(self):
+class OptionsTest(testtools.TestCase):
+    def test_an_entry_that_permits_nothing_and_a_published_key_are_told(self):
         conf = self.useFixture(config_fixture.Config(cfg.CONF))
-        for entries, code, said in (
-            ([], Code.SUCCESS, 'no invalid entry'),
-            (['a.example.com'], Code.SUCCESS, 'no invalid entry'),
-            (['a.org', 'b.org/path'], Code.WARNING, 'nothing: b.org/path.'),
-        ):
-            conf.config(group=config.GROUP, notify_hosts=entries)
-            found = engine.webhooks_permitted()
-            assert found.code == code
-            assert said in found.details
-
-    def test_heats_published_key_is_a_failure_unless_ours_is_set(self):
-        conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        # Heat's own is public.
         self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
         cfg.CONF.clear_override('auth_encryption_key')
-        for secret, code, said in (
-            (None, Code.FAILURE, 'public'),
-            ('x' * 32, Code.SUCCESS, 'temp_url_secret'),
-            ('x' * 15, Code.WARNING, 'secret has only 15 characters'),
+        hosts, key = engine.webhooks_permitted, engine.secret
+        for check, name, value, code, said in (
+            (hosts, 'notify_hosts', [], Code.SUCCESS, 'no invalid entry'),
+            (hosts, 'notify_hosts', ['a.org'], Code.SUCCESS, 'no invalid'),
+            (hosts, 'notify_hosts', ['a.org', 'b/c'], Code.WARNING, ': b/c.'),
+            (key, 'temp_url_secret', None, Code.FAILURE, 'public'),
+            (key, 'temp_url_secret', 'x' * 32, Code.SUCCESS, 'temp_url_secre'),
+            (key, 'temp_url_secret', 'x' * 15, Code.WARNING, 'only 15 charac'),
         ):
-            conf.config(group=config.GROUP, temp_url_secret=secret)
-            found = engine.secret()
+            conf.config(group=config.GROUP, **{name: value})
+            found = check()
             assert found.code == code
             assert said in found.details
 
@@ -69,14 +59,13 @@ class WebhooksTest(testtools.TestCase):
 class ResourceTypesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.offer = registry.LoadedTypes(
-            classes={'OS::Test::A': Ours, 'OS::Test::B': Ours}, left_out={}
-        )
+        classes = {'OS::Test::A': Ours, 'OS::Test::B': Ours}
+        self.offer = registry.LoadedTypes(classes=classes, left_out={})
         self.patch(registry, 'examine', lambda conf: self.offer)
         self.environment = environment.Environment({}, user_env=False)
         self.patch(resources, 'global_env', lambda: self.environment)
-        self.environment.register_class('OS::Test::A', Ours)
-        self.environment.register_class('OS::Test::B', Ours)
+        for name in classes:
+            self.environment.register_class(name, Ours)
         clients.initialise()
 
     def assert_told(self, code, *texts):
@@ -92,8 +81,7 @@ class ResourceTypesTest(testtools.TestCase):
         )
         self.environment.registry.load({'OS::Test::B': 'file:///b.yaml'})
         self.assert_told(Code.FAILURE, 'OS::Test::B: served by file:///b.yaml')
-
-    def test_none_of_ours_has_one_remedy(self):
+        # None of ours has one remedy.
         self.environment = environment.Environment({}, user_env=False)
         self.environment.register_class('OS::Test::A', Theirs)
         self.assert_told(Code.FAILURE, 'python -m heat_plugins')
@@ -105,16 +93,14 @@ class ResourceTypesTest(testtools.TestCase):
         said = 'OS::Test::C, OS::Test::D: left to Heat, because it lacks a '
         self.assert_told(Code.FAILURE, f'{said}library.')
 
-    def test_another_plugin_that_breaks_heat_engine_is_told(self):
-        broken = mock.Mock(side_effect=ImportError('no module named colour'))
-        self.patch(resources, 'global_env', broken)
-        self.assert_told(
-            Code.FAILURE, 'cannot start', 'ImportError: no module named colour'
-        )
-
-    def test_a_client_that_is_not_installed_is_told(self):
+    def test_a_client_that_lacks_or_a_plugin_that_breaks_the_engine_is_told(
+        self,
+    ):
         self.patch(engine, 'CLIENTS', (*engine.CLIENTS, 'no_such_client'))
         self.assert_told(Code.FAILURE, 'no client no_such_client')
+        broken = mock.Mock(side_effect=ImportError('no colour'))
+        self.patch(resources, 'global_env', broken)
+        self.assert_told(Code.FAILURE, 'cannot start', 'ImportError: no colou')
 
 
 class PythonTest(testtools.TestCase):
@@ -150,14 +136,10 @@ class PolicyTest(testtools.TestCase):
         self.addCleanup(cfg.CONF.reset)
         policy.Enforcer()
         conf = self.useFixture(config_fixture.Config(cfg.CONF))
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, 'policy.yaml')
-            path.write_text(text)
-            conf.config(
-                group='oslo_policy',
-                policy_file=str(path),
-                enforce_new_defaults=new_defaults,
-            )
+        with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+            print(text, file=file, flush=True)
+            given = {'enforce_new_defaults': new_defaults}
+            conf.config(group='oslo_policy', policy_file=file.name, **given)
             return engine.policy()
 
     def test_a_reader_starts_nothing_by_heat_s_defaults(self):
@@ -167,19 +149,18 @@ class PolicyTest(testtools.TestCase):
         assert 'accept results: software_configs:show' in found.details
 
     def test_the_lines_of_the_page_leave_strangers_nothing_to_read(self):
-        (lines,) = re.findall(
-            r'\.\. code-block:: yaml\n\n((?: +"\w+:\w+".*\n)+)',
-            PAGE.read_text(),
-        )
+        pattern = r'\.\. code-block:: yaml\n\n((?: +"\w+:\w+".*\n)+)'
+        (lines,) = re.findall(pattern, PAGE.read_text())
         found = self.check(textwrap.dedent(lines))
         assert 'accept results' not in found.details
 
     def test_rules_that_are_too_wide_are_named(self):
         found = self.check(new_defaults=False)
         assert found.code == Code.WARNING
-        names = ('stacks:update', 'software_configs:create')
-        names += ('software_deployments:create',)
-        for said in (*names, 'enforce_new_defaults = true'):
+        for said in (
+            *('stacks:update', 'software_configs:create'),
+            *('software_deployments:create', 'enforce_new_defaults = true'),
+        ):
             assert said in found.details
         # One of the operator's own, too.
         found = self.check('"stacks:update": "role:reader"')

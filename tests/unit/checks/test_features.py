@@ -5,7 +5,6 @@ from unittest import mock
 
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
-import pytest
 import testtools
 
 from heat_plugins import config
@@ -38,16 +37,13 @@ class FeaturesTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.checks = {
-            (engine, 'check_served'): lambda report, names: None,
-            (engine, 'check_tables'): lambda report: True,
-            (agents, 'check_transport'): lambda report, session, name: None,
-            (object_store, 'connect'): lambda session: None,
-            (object_store, 'check_temp_urls'): lambda *_, absent: None,
-            (mistral, 'connect'): lambda report, session, absent: mock.Mock(),
-            (mistral, 'check_trust'): lambda report, session: None,
-            (mistral, 'check_cron_triggers'): lambda report, client: None,
-        }
+        places = [(engine, 'check_served'), (agents, 'check_transport')]
+        for name in ('connect', 'check_temp_urls'):
+            places.append((object_store, name))
+        places += [(mistral, 'check_trust'), (mistral, 'check_cron_triggers')]
+        self.checks = dict.fromkeys(places, mock.Mock(return_value=None))
+        self.checks[engine, 'check_tables'] = lambda report: True
+        self.checks[mistral, 'connect'] = mock.Mock()
 
     def of(self, session='a session'):
         for (module, name), check in self.checks.items():
@@ -55,10 +51,8 @@ class FeaturesTest(testtools.TestCase):
         rows = features.features(session)
         return {row.name: (row.works, row.reason) for row in rows}
 
-    def names(self, works, session='a session'):
-        return {
-            name for name, row in self.of(session).items() if row[0] is works
-        }
+    def names(self, works):
+        return {name for name, row in self.of().items() if row[0] is works}
 
     def test_schedules_need_an_engine_that_keeps_them(self):
         rows = self.of()
@@ -118,11 +112,10 @@ class FeaturesTest(testtools.TestCase):
                 report.fail('The catalogue has no messaging.')
 
         self.checks[agents, 'check_transport'] = invalid
-        by_cfn = 'Actions by webhook'
-        failing = {by_cfn, 'Deployments by CFN_SIGNAL'}
+        failing = {'Actions by webhook', 'Deployments by CFN_SIGNAL'}
         assert self.names(False) == failing | {'Deployments by ZAQAR_SIGNAL'}
-        reason = 'heat.conf is wrong: multi_cloud is no boolean'
-        assert self.of()[by_cfn][1] == reason
+        _, reason = self.of()['Actions by webhook']
+        assert reason == 'heat.conf is wrong: multi_cloud is no boolean'
 
     def test_without_credentials_only_what_is_certain_is_told(self):
         said = 'Heat cannot create users.'
@@ -140,14 +133,11 @@ class FeaturesTest(testtools.TestCase):
         assert reasons == {'Cannot get a token'}
 
 
-@pytest.mark.parametrize(
-    ('service_type', 'part'),
-    [
+def test_a_service_that_is_lacking_is_the_reason():
+    for service_type, part in (
         (commands.MISTRAL, 'mistral_answers'),
         (commands.SWIFT, 'object_store'),
-    ],
-)
-def test_a_service_that_is_lacking_is_the_reason(service_type, part):
-    session = commands.session(service_type)
-    (reason,) = features.report(part, session, '').failures
-    assert reason == f'{wording.no_service(service_type)}.'
+    ):
+        session = commands.session(service_type)
+        (reason,) = features.report(part, session, '').failures
+        assert reason == f'{wording.no_service(service_type)}.'

@@ -20,57 +20,47 @@ NOW = 'Fri, 15 Jan 2027 08:00:00 GMT'
 URL = 'http://mistral.example.com/v2'
 
 
-class Wire(web_service.Service):
-    """Answers as Mistral does to one who is no administrator."""
+SOONEST = '/cron_triggers?limit=1&sort_keys=next_execution_time&sort_dirs=asc'
 
-    def __init__(self, *times, date=NOW, admin=False, status=200):
-        super().__init__()
-        self._times = times
-        self._date = date
-        self._admin = admin
-        self._status = status
 
-    def answer(self, request):
+def session(*times, date=NOW, admin=False, status=200):
+    """Return a session at a Mistral that has cron triggers."""
+
+    def answer(request):
         path = request.url.removeprefix(URL)
-        status = self._status
-        if 'all_projects' in path and not self._admin:
-            status = 403
-        body = {'workflows': []}
-        if path != '/workflows?limit=1':
-            assert path.startswith(
-                '/cron_triggers?limit=1&sort_keys=next_execution_time'
-                '&sort_dirs=asc'
-            )
-            rows = [
-                {'id': time, 'name': f'at {time}', 'next_execution_time': time}
-                for time in sorted(self._times)[:1]
-            ]
-            body = {'cron_triggers': rows}
-        if status >= 300:
-            body = {'faultstring': 'why it fails'}
-        return status, body, {'date': self._date}
+        if status >= 300 or ('all_projects' in path and not admin):
+            failed = status if status >= 300 else 403
+            return failed, {'faultstring': 'why it fails'}, {'date': date}
+        if path == '/workflows?limit=1':
+            return 200, {'workflows': []}, {'date': date}
+        assert path.startswith(SOONEST)
+        rows = [
+            {'id': time, 'name': f'at {time}', 'next_execution_time': time}
+            for time in sorted(times)[:1]
+        ]
+        return 200, {'cron_triggers': rows}, {'date': date}
 
-
-def session(service):
+    service = web_service.Service()
+    service.answer = answer
     return web_service.session(service, URL)
 
 
 class ServiceTest(testtools.TestCase):
     def test_one_that_answers_is_good_and_one_that_fails_is_quoted(self):
-        for wire, code, said in (
-            (Wire('2027-01-16 00:00:00'), Code.SUCCESS, 'Mistral answers.'),
-            (Wire(status=503), Code.FAILURE, 'answers 503: why it fails'),
-            (Wire(status=503), Code.FAILURE, '[clients_mistral]'),
+        for there, code, said in (
+            (session('2027-01-16 00:00:00'), Code.SUCCESS, 'Mistral answers.'),
+            (session(status=503), Code.FAILURE, 'answers 503: why it fails'),
+            (session(status=503), Code.FAILURE, '[clients_mistral]'),
         ):
             with mock.patch.object(mistral, 'check_trust'):
-                found = mistral.service(session(wire))
+                found = mistral.service(there)
             assert found.code == code
             assert said in found.details
 
     def test_a_cloud_without_mistral_lacks_its_types(self):
         # The operator may want none.
         for check in (mistral.service, mistral.redelegation):
-            found = check(web_service.session(Wire(), None))
+            found = check(web_service.session(web_service.Service(), None))
             assert found.code == Code.SUCCESS
             assert 'Not here: This region has no Mistral' in found.details
 
@@ -96,28 +86,25 @@ class RedelegationTest(testtools.TestCase):
 
 
 class CronTriggerTest(testtools.TestCase):
-    def assert_told(self, code, text, wire):
-        found = cloud.CheckReport()
-        client = mistral_api.connect(rest.Cloud(session(wire)))
-        mistral.check_cron_triggers(found, client)
-        assert found.result().code == code
-        assert text in found.result().details
-
     def test_one_that_is_long_due_tells_that_none_fires(self):
         due, later = '2027-01-15 07:54:00', '2027-01-16 00:00:00'
-        for admin in (True, False):
-            for said in (f'"at {due}" was due', '--server periodic'):
-                wire = Wire(due, later, admin=admin)
-                self.assert_told(Code.FAILURE, said, wire)
-
-    def test_each_other_answer_is_told(self):
-        long_ago = Wire('2001-01-01 00:00:00', date='')
-        for code, text, wire in (
+        told = f'"at {due}" was due'
+        long_ago = session('2001-01-01 00:00:00', date='')
+        for code, text, there in (
+            *(
+                (Code.FAILURE, said, session(due, later, admin=admin))
+                for admin in (True, False)
+                for said in (told, '--server periodic')
+            ),
             # Without triggers there is no evidence.
-            (Code.SUCCESS, 'Cannot check whether', Wire()),
-            (Code.SUCCESS, 'Cannot check whether', Wire(status=403)),
-            (Code.WARNING, 'Mistral answers 500', Wire(status=500)),
+            (Code.SUCCESS, 'Cannot check whether', session()),
+            (Code.SUCCESS, 'Cannot check whether', session(status=403)),
+            (Code.WARNING, 'Mistral answers 500', session(status=500)),
             # Time is our own if Mistral does not tell its own.
             (Code.FAILURE, 'No cron trigger fires', long_ago),
         ):
-            self.assert_told(code, text, wire)
+            found = cloud.CheckReport()
+            client = mistral_api.connect(rest.Cloud(there))
+            mistral.check_cron_triggers(found, client)
+            assert found.result().code == code
+            assert text in found.result().details

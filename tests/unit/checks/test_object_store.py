@@ -65,34 +65,30 @@ class TempURLsTest(testtools.TestCase):
         assert '/v1/AUTH_project-1' in said
         assert 'temp_url_sig' not in said
         assert self.cluster.containers == {}
+        # A store without TempURLs fails with the place to look.
+        self.cluster = fake_swift.Cluster(info={'swift': {}})
+        said = self.check(Code.FAILURE)
+        assert 'no TempURLs' in said
+        assert 'transports' in said
+        assert self.cluster.containers == {}
 
     def test_on_ceph_the_key_of_the_account_serves(self):
         by_account = 'signed with sha1 and the key of the account'
+        account, tenants = fake_swift.CEPH_ACCOUNT, {'implicit_tenants': True}
+        copies = ('X-Copy-From', 'Let a proxy in front of it refuse')
+        no_account = ('/swift/v1 names no account', by_account)
         for options, code, parts in (
-            (
-                {'endpoint': fake_swift.CEPH_ACCOUNT},
-                Code.WARNING,
-                ('X-Copy-From', 'Let a proxy in front of it refuse'),
-            ),
+            ({'endpoint': account}, Code.WARNING, copies),
             # The URL has no account.
-            (
-                {},
-                Code.WARNING,
-                ('/swift/v1 names no account', by_account, *OF_THE_ACCOUNT),
-            ),
-            (
-                {'implicit_tenants': True},
-                Code.FAILURE,
-                ('accepts no TempURL', *OF_THE_ACCOUNT),
-            ),
+            ({}, Code.WARNING, (*no_account, *OF_THE_ACCOUNT)),
+            (tenants, Code.FAILURE, ('accepts no TempURL', *OF_THE_ACCOUNT)),
         ):
             self.cluster = fake_swift.ceph(**options)
             said = self.check(code)
             for part in parts:
                 assert part in said
             assert self.cluster.containers == {}
-        account = fake_swift.CEPH_ACCOUNT
-        self.cluster = fake_swift.ceph(account, implicit_tenants=True)
+        self.cluster = fake_swift.ceph(account, **tenants)
         self.cluster.copies = False
         assert by_account in self.check(Code.SUCCESS)
 
@@ -109,13 +105,6 @@ class TempURLsTest(testtools.TestCase):
             if margin is not None:
                 self.conf.config(group='heat_plugins', temp_url_margin=margin)
             assert part in self.check(code, ahead)
-
-    def test_a_store_without_temp_urls_fails_with_the_place_to_look(self):
-        self.cluster = fake_swift.Cluster(info={'swift': {}})
-        said = self.check(Code.FAILURE)
-        assert 'no TempURLs' in said
-        assert 'transports' in said
-        assert self.cluster.containers == {}
 
     def test_what_becomes_of_an_object_is_looked_at(self):
         def refused(send, request):

@@ -25,8 +25,6 @@ FOUND = {
     'updated_time': None,
 }
 
-VALIDATE = '/validate?show_nested=true&ignore_errors=99001'
-
 
 class HeatStacksTest(test_heat.HeatCase):
     CLIENT = heat_plans.PlanStacks
@@ -62,34 +60,29 @@ class HeatStacksTest(test_heat.HeatCase):
             'tags': 'a,b',
             'timeout_mins': 5,
         }
-
-    def test_an_update_keeps_nothing_of_what_was_there(self):
-        self.answer('PUT /stacks/shop/id-1', None, 202)
+        # An update keeps nothing of what was there.
+        asked = 'PUT /stacks/shop/id-1'
+        self.answer(asked, None, 202)
         self.heat.replace(STACK, CONTENT, tags=(), timeout=None)
-        assert set(self.sent('PUT /stacks/shop/id-1')) == {
-            'template',
-            'environment_files',
-            'files',
-        }
+        names = {'template', 'environment_files', 'files'}
+        assert self.sent(asked).keys() == names
         # Heat counts the bytes, so none is given away.
-        body = self.wire.sent['PUT /stacks/shop/id-1'].body
+        body = self.wire.sent[asked].body
         assert '"template":"a: ü",'.encode() in body
+        # A cancel rolls nothing back.
+        asked = 'POST /stacks/shop/id-1/actions'
+        self.answer(asked, None, 202)
+        self.heat.cancel(STACK)
+        assert self.sent(asked) == {'cancel_without_rollback': None}
 
     def test_heat_s_name_of_an_error_is_passed_on(self):
         body = {'error': {'message': 'Too many.', 'type': 'RequestLimit'}}
-        self.answer(f'POST {VALIDATE}', body, 400)
-        exc = self.assertRaises(
-            errors.ServiceError, self.heat.validate, CONTENT
-        )
+        asked = 'POST /validate?show_nested=true&ignore_errors=99001'
+        self.answer(asked, body, 400)
+        call = (self.heat.validate, CONTENT)
+        exc = self.assertRaises(errors.ServiceError, *call)
         assert 'Too many.' in str(exc)
         assert exc.kind == 'RequestLimit'
-
-    def test_a_cancel_rolls_nothing_back(self):
-        self.answer('POST /stacks/shop/id-1/actions', None, 202)
-        self.heat.cancel(STACK)
-        assert self.sent('POST /stacks/shop/id-1/actions') == {
-            'cancel_without_rollback': None
-        }
 
     def test_a_preview_names_a_new_stack_and_says_what_an_update_changes(self):
         self.answer('POST /stacks/preview', {'stack': {'resources': []}})
@@ -154,20 +147,15 @@ class HeatServersTest(test_heat.HeatCase):
         self.stack('shop')
         self.wire.answers['GET /stacks/shop'][1]['stack']['id'] = 'root'
         self.stack('deep', 'nested')
+        rows = (
+            ('Tier', 'tier.yaml', 'root', 'nested'),
+            ('web', 'OS::TripleO::WebServer', 'nested'),
+            ('node', 'OS::Heat::DeployedServer', 'root'),
+            ('net', 'OS::Neutron::Net', 'root'),
+        )
         self.answer(
             '/stacks/shop/root/resources?nested_depth=50',
-            {
-                'resources': [
-                    test_heat.resource('Tier', 'tier.yaml', 'root', 'nested'),
-                    test_heat.resource(
-                        'web', 'OS::TripleO::WebServer', 'nested'
-                    ),
-                    test_heat.resource(
-                        'node', 'OS::Heat::DeployedServer', 'root'
-                    ),
-                    test_heat.resource('net', 'OS::Neutron::Net', 'root'),
-                ]
-            },
+            {'resources': [test_heat.resource(*row) for row in rows]},
         )
         self.attributes(
             '/stacks/deep/nested/resources/web',
@@ -175,11 +163,10 @@ class HeatServersTest(test_heat.HeatCase):
             addresses={'private': [{'addr': '10.0.0.7', 'version': 4}]},
         )
         self.attributes('/stacks/shop/root/resources/node', name='node')
-        assert self.heat.servers('shop') == [
-            plan_stacks.StackServer(
-                path=('Tier', 'web'), name='web-0', address='10.0.0.7'
-            )
-        ]
+        (found,) = self.heat.servers('shop')
+        assert found == plan_stacks.StackServer(
+            path=('Tier', 'web'), name='web-0', address='10.0.0.7'
+        )
 
     def test_the_owners_choice_then_a_floating_one_then_ipv4(self):
         six = {'addr': '2001:db8::1', 'version': 6}

@@ -28,23 +28,14 @@ class ClientPluginTest(heat_fixture.HeatTestCase):
 
     def test_they_keep_to_what_the_operator_says_of_the_service(self):
         conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        transport = (swift, 'KeystoneTransport')
+        connect = (mistral_api, 'connect')
+        given = {'endpoint_type': 'internalURL', 'ca_file': '/etc/ca.pem'}
         for name, section, module, function in (
-            (
-                config.SWIFT_CLIENT,
-                'clients_swift',
-                *(swift, 'KeystoneTransport'),
-            ),
-            (
-                heat_mistral.CLIENT_NAME,
-                'clients_mistral',
-                *(mistral_api, 'connect'),
-            ),
+            (config.SWIFT_CLIENT, 'clients_swift', *transport),
+            (heat_mistral.CLIENT_NAME, 'clients_mistral', *connect),
         ):
-            conf.config(
-                group=section,
-                endpoint_type='internalURL',
-                ca_file='/etc/ca.pem',
-            )
+            conf.config(group=section, **given)
             with mock.patch.object(module, function, autospec=True) as made:
                 self.heat.context.clients.client(name)
             (cloud,), options = made.call_args

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes over Ironic's REST API, with answers as Ironic gives them."""
 
+import functools
 import json
 import logging
 from unittest import mock
@@ -14,34 +15,29 @@ from heat_plugins.clients import ironic
 from tests.unit import web_service
 
 URL = 'http://ironic.example.com'
-
-
-class Ironic(web_service.Service):
-    """Gives the answers that it was told to, in their order."""
-
-    def __init__(self):
-        super().__init__()
-        self.answers = []
-        self.asked = []
-
-    def answer(self, request):
-        body = json.loads(request.body) if request.body else None
-        self.asked.append((request.method, request.url, body))
-        self.headers = request.headers
-        return self.answers.pop(0)
+RESET = 'nodes/id?reset_interfaces=true'
+PROVISION = 'nodes/id/states/provision'
 
 
 class BaremetalTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.ironic = Ironic()
+        self.ironic = web_service.Service()
+        self.ironic.answer = self.served
+        self.answers, self.asked = [], []
         self.baremetal = self.at(URL)
+
+    def served(self, request):
+        body = json.loads(request.body) if request.body else None
+        self.asked.append((request.method, request.url, body))
+        self.headers = request.headers
+        return self.answers.pop(0)
 
     def at(self, url):
         return ironic.BaremetalAPI(web_service.cloud(self.ironic, url))
 
     def answer(self, status, body=None):
-        self.ironic.answers.append((status, body))
+        self.answers.append((status, body))
 
     def test_lists_are_read_to_their_last_page(self):
         path = '/v1/nodes?fields=uuid&marker=a'
@@ -52,44 +48,41 @@ class BaremetalTest(testtools.TestCase):
         found = self.baremetal.states()
         assert [one.uuid for one in found] == ['a', 'b']
         assert found[0].state == 'enroll'
-        assert self.ironic.asked[1] == ('GET', f'{URL}{path}', None)
+        assert self.asked[1] == ('GET', f'{URL}{path}', None)
 
     def test_a_version_is_asked_for_that_the_address_may_name(self):
         for url in (URL, f'{URL}/v1/'):
             self.answer(200, {'nodes': []})
             self.at(url).nodes()
-            assert self.ironic.asked[-1][1] == f'{URL}/v1/nodes/detail'
+            assert self.asked[-1][1] == f'{URL}/v1/nodes/detail'
             for header in ('X-OpenStack-Ironic-API', 'OpenStack-API'):
-                assert '1.81' in self.ironic.headers[f'{header}-Version']
+                assert '1.81' in self.headers[f'{header}-Version']
 
     def test_each_change_is_one_request(self):
         patch = [{'op': 'add', 'path': '/name', 'value': 'a'}]
+        reset = functools.partial(
+            self.baremetal.update_node, reset_interfaces=True
+        )
+        node, manage = self.baremetal, {'target': 'manage'}
         port = {'address': 'aa', 'node_uuid': 'id'}
-        node = self.baremetal
-        for call, method, path, body in (
-            (lambda: node.create_node({'a': 1}), 'POST', '', {'a': 1}),
-            (lambda: node.update_node('id', patch), 'PATCH', '/id', patch),
+        for do, given, method, path, body in (
+            (node.create_node, [{'a': 1}], 'POST', 'nodes', {'a': 1}),
+            (node.update_node, ['id', patch], 'PATCH', 'nodes/id', patch),
+            (reset, ['id', patch], 'PATCH', RESET, patch),
+            (node.set_state, ['id', 'manage'], 'PUT', PROVISION, manage),
+            (node.delete_node, ['id'], 'DELETE', 'nodes/id', None),
             (
-                lambda: node.update_node('id', patch, reset_interfaces=True),
-                *('PATCH', '/id?reset_interfaces=true', patch),
-            ),
-            (
-                lambda: node.set_state('id', 'manage'),
-                *('PUT', '/id/states/provision', {'target': 'manage'}),
-            ),
-            (lambda: node.delete_node('id'), 'DELETE', '/id', None),
-            (
-                lambda: node.create_port('id', {'address': 'aa'}),
-                *('POST', None, port),
+                node.create_port,
+                ['id', {'address': 'aa'}],
+                'POST',
+                'ports',
+                port,
             ),
         ):
             self.answer(202)
-            call()
-            path = '/ports' if path is None else f'/nodes{path}'
-            asked = (method, f'{URL}/v1{path}', body)
-            assert self.ironic.asked[-1] == asked
-
-    def test_ports_are_in_lower_case_and_an_inventory_is_as_it_is(self):
+            do(*given)
+            assert self.asked[-1] == (method, f'{URL}/v1/{path}', body)
+        # Ports are in lower case, and an inventory is as it is.
         self.answer(200, {'ports': [{'node_uuid': 'id', 'address': 'AA:BB'}]})
         assert self.baremetal.ports() == {'aa:bb': 'id'}
         self.answer(200, {'inventory': {}})

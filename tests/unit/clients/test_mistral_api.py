@@ -2,6 +2,7 @@
 """What the connection to Mistral adds to mistralclient."""
 
 import logging
+from unittest import mock
 
 from keystoneauth1 import exceptions
 from mistralclient.api import base
@@ -15,26 +16,15 @@ from tests.unit import web_service
 
 URL = 'https://mistral.example.com/v2'
 SECRET = 'swordfish'
-
-
-class Mistral(web_service.Service):
-    """Answers each request in the same way, and keeps how it was sent."""
-
-    content = b'{"id": "e-1"}'
-    lost = None
-    requests = 0
-
-    def answer(self, request):
-        self.request = request
-        self.requests += 1
-        if self.lost:
-            raise self.lost
-        return 201, self.content
+DEFECT = 'Mistral answers 500: a b (HTTP 403)'
+ABSENT = wording.no_service('workflowv2')
 
 
 @pytest.fixture
 def wire():
-    return Mistral()
+    found = web_service.Service()
+    found.answer = mock.Mock(return_value=(201, b'{"id": "e-1"}'))
+    return found
 
 
 def begin(wire, **tls):
@@ -47,8 +37,9 @@ def begin(wire, **tls):
 def test_an_execution_has_the_id_that_it_was_given(wire, caplog):
     caplog.set_level(logging.DEBUG)
     assert begin(wire).id == 'e-1'
-    assert wire.request.url == f'{URL}/executions'
-    assert b'"id": "e-1"' in wire.request.body.encode()
+    ((request,), _) = wire.answer.call_args
+    assert request.url == f'{URL}/executions'
+    assert b'"id": "e-1"' in request.body.encode()
     assert wire.options['timeout'] == 60
     # The CA of the session counts unless Mistral has another.
     assert wire.options['verify'] == '/session-ca.pem'
@@ -57,17 +48,11 @@ def test_an_execution_has_the_id_that_it_was_given(wire, caplog):
     assert SECRET not in caplog.text
 
 
-def test_an_answer_that_cannot_be_read_is_an_error(wire):
-    wire.content = b'<html>'
-    with pytest.raises(errors.Unavailable, match='Mistral does not answer'):
-        begin(wire)
-
-
-def test_a_lost_request_is_not_sent_again_unseen(wire):
-    wire.lost = requests.ConnectionError('gone')
-    with pytest.raises(errors.Unavailable, match='Mistral does not answer'):
-        begin(wire)
-    assert wire.requests == 1
+def test_what_is_lost_or_cannot_be_read_is_not_sent_again_unseen(wire):
+    for answer in ((201, b'<html>'), requests.ConnectionError('gone')):
+        wire.answer = mock.Mock(side_effect=[answer])
+        with pytest.raises(errors.Unavailable, match='Mistral does not answ'):
+            begin(wire)
 
 
 def answered(status, message):
@@ -89,17 +74,9 @@ def answered(status, message):
         (answered(403, 'no'), errors.Denied, ''),
         (answered(404, 'no such thing'), errors.NotFound, ''),
         (answered(409, 'Duplicate'), errors.Conflict, ''),
-        (
-            answered(500, 'a\n b (HTTP 403)'),
-            errors.LikelyDefect,
-            'Mistral answers 500: a b (HTTP 403)',
-        ),
+        (answered(500, 'a\n b (HTTP 403)'), errors.LikelyDefect, DEFECT),
         (exceptions.SSLError('untrusted'), errors.ServiceError, ''),
-        (
-            exceptions.EndpointNotFound('x'),
-            errors.ServiceError,
-            wording.no_service('workflowv2'),
-        ),
+        (exceptions.EndpointNotFound('x'), errors.ServiceError, ABSENT),
         (exceptions.Unauthorized('no'), errors.Denied, ''),
     ],
 )

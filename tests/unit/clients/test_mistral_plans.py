@@ -2,6 +2,7 @@
 """Environments and executions, with answers as Mistral gives them."""
 
 import json
+from unittest import mock
 from urllib import parse
 
 from keystoneauth1 import token_endpoint
@@ -17,9 +18,8 @@ URL = 'http://mistral.example.com/v2'
 
 
 def record(name, **values):
-    return plan_claims.Record(
-        name=name, description=f'The {name}', values=values
-    )
+    about = f'The {name}'
+    return plan_claims.Record(name=name, description=about, values=values)
 
 
 class Auth(token_endpoint.Token):
@@ -33,7 +33,7 @@ class Mistral(web_service.Service):
     def __init__(self):
         super().__init__()
         self.rows = []
-        self.asked = []
+        self.count = 0
 
     def add(self, name, project='project-1', **values):
         row = {'id': f'id-{len(self.rows)}', 'name': name}
@@ -42,7 +42,7 @@ class Mistral(web_service.Service):
 
     def answer(self, request):
         parts = parse.urlsplit(request.url.removeprefix(URL))
-        self.asked.append(f'{request.method} {parts.path}')
+        self.count += 1
         query = dict(parse.parse_qsl(parts.query))
         return getattr(self, request.method)(request, parts.path, query)
 
@@ -50,9 +50,9 @@ class Mistral(web_service.Service):
         assert path == '/environments' and not query
         body = json.loads(request.body)
         assert set(body) == {'name', 'description', 'variables'}
-        for row in self.rows:
-            if (row['name'], row['project_id']) == (body['name'], 'project-1'):
-                return 409, {'faultstring': 'Duplicate entry'}
+        taken = [(row['name'], row['project_id']) for row in self.rows]
+        if (body['name'], 'project-1') in taken:
+            return 409, {'faultstring': 'Duplicate entry'}
         self.add(body['name'], **json.loads(body['variables']))
         return 201, self.rows[-1]
 
@@ -66,11 +66,12 @@ class Mistral(web_service.Service):
             rows = [row for row in rows if value == f'eq:{row["name"]}']
         else:
             assert query.pop('sort_keys') == 'name'
-        ids = [row['id'] for row in rows]
-        start = ids.index(query.pop('marker')) + 1 if 'marker' in query else 0
+        if marker := query.pop('marker', None):
+            ids = [row['id'] for row in rows]
+            del rows[: ids.index(marker) + 1]
         assert not query
-        shown = [{f: row[f] for f in fields} for row in rows]
-        return 200, {'environments': shown[start : start + 1000]}
+        shown = [{f: row[f] for f in fields} for row in rows[:1000]]
+        return 200, {'environments': shown}
 
     def DELETE(self, request, path, query):
         name = parse.unquote(path.removeprefix('/environments/'))
@@ -117,51 +118,42 @@ class RegistryTest(testtools.TestCase):
         for name in names:
             self.mistral.add(name)
         assert [one.name for one in self.registry.find()] == names
-        assert len(self.mistral.asked) == 3
-
-
-class Executing(web_service.Service):
-    """Has one execution; an AssertionError for what it has not."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.path = path
-        self.shown = {'id': 'a-1', 'state': 'RUNNING', 'state_info': 'boom'}
-
-    def answer(self, request):
-        path = request.url.removeprefix(URL)
-        if request.method == 'POST':
-            assert path == self.path
-            self.body = json.loads(request.body)
-            return 201, self.shown
-        assert path == f'{self.path}/a-1'
-        return 200, self.shown
+        assert self.mistral.count == 3
 
 
 class ExecutionsTest(testtools.TestCase):
     def test_a_step_of_a_plan_is_begun_and_polled_by_its_kind(self):
+        mistral = web_service.Service()
+        executions = mistral_plans.WorkflowExecutions(
+            web_service.cloud(mistral, URL)
+        )
         for kind, path in (
             (jobs.CallKind.WORKFLOW, '/executions'),
             (jobs.CallKind.ACTION, '/action_executions'),
         ):
-            mistral = Executing(path)
-            step = jobs.Call(kind=kind, name='x', input={'a': 1})
-            executions = mistral_plans.WorkflowExecutions(
-                web_service.cloud(mistral, URL)
+            shown = {'id': 'a-1', 'state': 'RUNNING', 'state_info': 'boom'}
+            # What is made is answered by 201.
+            mistral.answer = mock.Mock(
+                side_effect=[(201, shown), *[(200, shown)] * 3]
             )
+            step = jobs.Call(kind=kind, name='x', input={'a': 1})
             begun = executions.start(step, 'plan p')
-            assert begun == mistral.body.get('id', 'a-1')
-            assert json.loads(mistral.body['input']) == {'a': 1}
+            ((request,), _) = mistral.answer.call_args
+            assert (request.method, request.url) == ('POST', f'{URL}{path}')
+            body = json.loads(request.body)
+            assert begun == body.get('id', 'a-1')
+            assert json.loads(body['input']) == {'a': 1}
             for state, result, success, reason in (
                 ('RUNNING', None, None, ''),
                 ('SUCCESS', 7, True, ''),
                 ('ERROR', 'boom', False, 'ERROR: boom'),
             ):
                 output = json.dumps({'result': result})
-                mistral.shown.update(state=state, output=output)
-                assert executions.look(step, 'a-1') == jobs.CallOutcome(
-                    success=success, reason=reason
-                )
+                shown.update(state=state, output=output)
+                ended = jobs.CallOutcome(success=success, reason=reason)
+                assert executions.look(step, 'a-1') == ended
+                ((request,), _) = mistral.answer.call_args
+                assert request.url == f'{URL}{path}/a-1'
 
     def test_an_error_is_the_workflow_s_or_else_the_reason_of_mistral(self):
         theirs = 'Execution e-1 of Mistral: because'

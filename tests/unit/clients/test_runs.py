@@ -2,6 +2,7 @@
 """The client of runs, as commands and scripts use it."""
 
 import json
+from unittest import mock
 
 import pytest
 
@@ -38,14 +39,16 @@ class ClientTest(run_door.RunCase):
 
     def test_a_target_is_read_alone(self):
         target = self.runs.target(RUN, 1)
-        assert (
-            target.number,
-            target.stack_id,
-            target.resource,
-            target.outputs,
-        ) == (1, 'stack-1', 'deployment-1', None)
+        assert (target.number, target.stack_id) == (1, 'stack-1')
+        assert (target.resource, target.outputs) == ('deployment-1', None)
         assert self.runs.target(RUN, 1, outputs=True).outputs == {}
         self.assertRaises(errors.NotFound, self.runs.target, RUN, 3)
+        # The end of an ID is enough.
+        assert self.runs.run_id(RUN[:5]) == RUN
+        self.use(run_world.World())
+        runs = self.client()
+        self.assertRaises(errors.NotFound, runs.run_id, RUN[:5])
+        assert runs.run_id(OTHER) == OTHER
 
     def test_an_order_without_an_answer_is_repeated_with_its_ids(self):
         self.assertRaises(errors.Refused, self.runs.resume, RUN)
@@ -56,39 +59,28 @@ class ClientTest(run_door.RunCase):
         assert len(self.api.posts) == 5
         self.api.failing = 4
         self.assertRaises(errors.Unavailable, self.runs.pause, RUN)
-
-    def test_a_lost_deletion_is_done(self):
+        # A lost deletion is done.
+        self.api.failing = 0
         self.runs.cancel(RUN)
         self.world.finish(run_id=RUN)
         self.api.failing = 1
         self.runs.delete(RUN)
         assert list(self.runs.list()) == []
 
-    def test_the_end_of_an_id_is_enough(self):
-        assert self.runs.run_id(RUN[:5]) == RUN
-        self.use(run_world.World())
-        runs = self.client()
-        self.assertRaises(errors.NotFound, runs.run_id, RUN[:5])
-        assert runs.run_id(OTHER) == OTHER
-
-
-class Heat(web_service.Service):
-    """Takes any order for a dry run with two targets."""
-
-    def answer(self, request):
-        self.sent = json.loads(request.body)['input_values']
-        found = {'targets': 2, 'left_out': 0, 'unmet': [], 'rows': []}
-        shown = {'status': ordering.DRY_RUN, 'output_values': found}
-        found['more'] = 0
-        return 200, {'software_deployment': shown}
-
 
 def test_a_selection_is_a_dry_run_and_an_order_has_the_id_that_is_given():
-    heat = Heat()
+    heat = web_service.Service()
+    found = {'targets': 2, 'left_out': 0, 'unmet': [], 'rows': [], 'more': 0}
+    shown = {'status': ordering.DRY_RUN, 'output_values': found}
+    heat.answer = mock.Mock(return_value=(200, {'software_deployment': shown}))
     client = runs.Runs(web_service.cloud(heat, 'http://heat.example.com/v1'))
     assert client.select('BACKUP', stacks=['shop']).targets == 2
-    assert heat.sent['dry_run']
     with pytest.raises(runs.Unconfirmed) as caught:
         client.start('BACKUP', run_id=OTHER, stacks=['shop'])
     assert caught.value.selection.targets == 2
-    assert heat.sent['run'] == OTHER
+    first, second = [
+        json.loads(asked.args[0].body)['input_values']
+        for asked in heat.answer.mock_calls
+    ]
+    assert first['dry_run']
+    assert second['run'] == OTHER

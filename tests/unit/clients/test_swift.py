@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 import threading
+from unittest import mock
 from urllib import parse
 
 import fixtures
@@ -20,7 +21,6 @@ from heat_plugins import errors
 from heat_plugins import metrics
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 from tests.unit import counted
@@ -31,17 +31,13 @@ server = importlib.import_module('http.server')
 
 MANY = 200 * 1024 * 1024
 
-
 #: Status, body and headers by the name of an object.
 ANSWERS = {
     'hello': (200, b'hello', {'X-Container-Meta-Colour': 'green'}),
     'nothing': (204, None, {}),
     'busy': (503, b'later', {}),
     'elsewhere': (302, b'', {'Location': 'http://127.0.0.1:1/stolen'}),
-    'bomb': (
-        *(200, gzip.compress(b'0' * 5_000_000)),
-        {'Content-Encoding': 'gzip'},
-    ),
+    'bomb': (200, gzip.compress(b'0' * 2**22), {'Content-Encoding': 'gzip'}),
     'half': (200, b'{"a": 1}', {'Content-Length': '1000'}),
 }
 
@@ -97,7 +93,7 @@ class Handler(server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, *arguments):
-        """Keep quiet."""
+        pass
 
 
 class Server(server.ThreadingHTTPServer):
@@ -113,11 +109,12 @@ class Server(server.ThreadingHTTPServer):
 class Plugin(ks_fixture.TestPlugin):
     """The fixture's plugin; its token can be renewed once."""
 
+    renewable = True
+    error = None
+
     def __init__(self, **settings):
         super().__init__(**settings)
-        self.renewable = True
         self.filters = []
-        self.error = None
 
     def get_endpoint(self, session, **kwargs):
         self.filters.append(kwargs)
@@ -167,15 +164,13 @@ class Case(testtools.TestCase):
         return there, self.url_at(there.getsockname()[1])
 
     def send(self, path, method='GET', **more):
-        return self.transport.send(
-            wire.Request(method=method, url=f'{self.url}/{path}', **more)
-        )
+        request = wire.Request(method=method, url=f'{self.url}/{path}', **more)
+        return self.transport.send(request)
 
-    def outage(self, path, **more):
+    def outage(self, *sent, **more):
         """Return what is told of an outage."""
-        return str(
-            self.assertRaises(errors.Unavailable, self.send, path, **more)
-        )
+        call = (errors.Unavailable, self.send, *sent)
+        return str(self.assertRaises(*call, **more))
 
     def header(self, name):
         """Return a header of the last request that the server got."""
@@ -192,6 +187,13 @@ class AnswerTest(Case):
         assert self.send('nothing').body == b''
         assert self.send('hello', 'HEAD').body == b''
         assert self.send('elsewhere').status == 302
+        # Headers and the token are sent where there is need.
+        self.send('hello', 'POST', headers={'x-container-meta-a': 'b'})
+        assert self.header('x-container-meta-a') == 'b'
+        assert self.header('x-auth-token') == 'first'
+        assert self.header('accept-encoding') == 'identity'
+        self.send('hello', authenticated=False)
+        assert self.header('x-auth-token') is None
 
     def test_each_request_is_counted_by_its_answer(self):
         counts = self.useFixture(counted.Counted())
@@ -201,14 +203,6 @@ class AnswerTest(Case):
         self.outage('hangup')
         counted_ones = {'2xx': 1, '5xx': 1, '3xx': 1, 'denied': 1, 'none': 1}
         assert counts.of(metrics.STORE) == counted_ones
-
-    def test_headers_and_the_token_are_sent_where_there_is_need(self):
-        self.send('hello', 'POST', headers={'x-container-meta-a': 'b'})
-        assert self.header('x-container-meta-a') == 'b'
-        assert self.header('x-auth-token') == 'first'
-        assert self.header('accept-encoding') == 'identity'
-        self.send('hello', authenticated=False)
-        assert self.header('x-auth-token') is None
 
     def test_dots_in_a_name_are_not_resolved_on_the_way(self):
         objects = stores.ObjectStore(self.transport)
@@ -283,21 +277,16 @@ class AnswerTest(Case):
 
 class KeystoneTest(Case):
     def test_the_catalogue_is_asked_once_for_interface_and_region(self):
-        transport = swift.KeystoneTransport(
-            rest.Cloud(self.session, 'internal', 'north')
-        )
+        cloud = rest.Cloud(self.session, 'internal', 'north')
+        transport = swift.KeystoneTransport(cloud)
         for _ in range(3):
             assert transport.storage_url() == self.url
         (asked,) = self.plugin.filters
-        names = ('service_type', 'interface', 'region_name')
-        assert [asked[name] for name in names] == [
-            'object-store',
-            'internal',
-            'north',
-        ]
+        where = (asked['interface'], asked['region_name'])
+        assert where == ('internal', 'north')
+        assert asked['service_type'] == 'object-store'
         assert self.transport.project_id() == 'p'
-
-    def test_without_an_object_store_no_tempurl_can_be_had(self):
+        # Without an object store no TempURL can be had.
         self.plugin.endpoint = None
         for missing in (None, exceptions.EndpointNotFound()):
             self.plugin.error = missing
@@ -306,29 +295,23 @@ class KeystoneTest(Case):
     def test_a_storage_url_that_nothing_answers_is_read_again(self):
         there, self.plugin.endpoint = self.silent()
         there.close()
-        request = wire.Request(
-            method='GET', url=f'{self.transport.storage_url()}/hello'
-        )
-        self.assertRaises(errors.Unavailable, self.transport.send, request)
+        self.url = self.transport.storage_url()
+        self.outage('hello')
         # The catalogue comes with the token.
         assert self.plugin.token == 'renewed'
-        self.plugin.endpoint = self.url
-        assert self.transport.storage_url() == self.url
+        self.plugin.endpoint = 'http://elsewhere/v1/AUTH_p'
+        assert self.transport.storage_url() == self.plugin.endpoint
 
     def test_options_for_tls_go_with_each_request(self):
-        seen = []
-        self.patch(
-            self.session,
-            'request',
-            lambda *args, **kwargs: seen.append(kwargs) or 1 / 0,
-        )
+        request = mock.Mock(side_effect=ZeroDivisionError)
+        self.patch(self.session, 'request', request)
         tls = {'verify': '/ca.pem', 'cert': '/cert.pem'}
-        self.transport = swift.KeystoneTransport(
-            rest.Cloud(self.session), tls=tls
-        )
+        cloud = rest.Cloud(self.session)
+        self.transport = swift.KeystoneTransport(cloud, tls=tls)
         self.assertRaises(ZeroDivisionError, self.send, 'hello')
-        assert tls.items() <= seen[0].items()
-        assert seen[0]['timeout'] > 0
+        _, sent = request.call_args
+        assert tls.items() <= sent.items()
+        assert sent['timeout'] > 0
 
     def test_what_keystone_refuses_is_no_answer_of_the_store(self):
         self.plugin.error = exceptions.Unauthorized('hunter2')
@@ -354,30 +337,20 @@ class KeystoneTest(Case):
 
 
 class SecrecyTest(Case):
-    def setUp(self):
-        super().setUp()
-        self.log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
-
-    def test_no_token_key_or_body_is_logged(self):
-        self.plugin.token = 'the-token'
-        self.send('hello', 'POST', headers={'x-account-meta-k': 'the-key'})
-        self.send('guarded')
-        for secret in ('the-token', 'the-key', 'hello\n', 'green'):
-            assert secret not in self.log.output
-        # The session is one that would log if it were let.
-        self.session.get(f'{self.url}/hello', headers={'X-Thing': 'a-thing'})
-        assert 'a-thing' in self.log.output
-
-    def test_we_log_no_signature(self):
+    def test_no_token_key_body_or_signature_is_logged(self):
+        log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
         # urllib3 logs paths by itself; oslo.log keeps that at WARN.
         quiet = logging.getLogger('urllib3')
         self.addCleanup(quiet.setLevel, quiet.level)
         quiet.setLevel(logging.WARNING)
-        about = {'container': 'box', 'key': 'k', 'digest': 'sha1'}
-        signer = keys.Signer(storage_url=self.url, kind='container', **about)
-        url = signer.url('hello', 5)
-        self.transport.send(
-            wire.Request(method='HEAD', url=url, authenticated=False)
-        )
+        self.plugin.token = 'the-token'
+        self.send('hello', 'POST', headers={'x-account-meta-k': 'the-key'})
+        self.send('guarded')
+        self.send('hello?temp_url_sig=5', 'HEAD', authenticated=False)
         assert 'temp_url_sig=' in self.server.requests[-1][1]
-        assert 'temp_url_sig' not in self.log.output
+        secrets = ('the-token', 'the-key', 'hello\n', 'green', 'temp_url_sig')
+        for secret in secrets:
+            assert secret not in log.output
+        # The session is one that would log if it were let.
+        self.session.get(f'{self.url}/hello', headers={'X-Thing': 'a-thing'})
+        assert 'a-thing' in log.output

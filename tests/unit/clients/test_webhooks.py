@@ -24,10 +24,7 @@ HOST = 'hooks.example.com'
 
 
 class Receiver(socketserver.ThreadingTCPServer):
-    """The worst receiver: it answers each connection as a test says.
-
-    :ivar requests: what came, with the headers.
-    """
+    """The worst receiver: it answers each connection as a test says."""
 
     daemon_threads = True
     block_on_close = False
@@ -58,10 +55,10 @@ class Receiver(socketserver.ThreadingTCPServer):
 
 
 def says(text):
-    return lambda line: line.sendall(text)
+    return lambda line: line.sendall(b'HTTP/1.1 ' + text)
 
 
-fine = says(b'HTTP/1.1 200 OK\r\n\r\n')
+fine = says(b'200 OK\r\n\r\n')
 
 
 def resolver(*answer):
@@ -145,7 +142,7 @@ class SendingTest(testtools.TestCase):
         assert 'b=c' not in str(exc)
 
     def test_it_posts_to_the_path_with_the_name_of_the_host(self):
-        receiver = self.receiver(says(b'HTTP/1.1 204 No Content\r\n\r\n'))
+        receiver = self.receiver(says(b'204 No Content\r\n\r\n'))
         self.send(receiver)
         (came,) = receiver.requests
         assert came.startswith(b'POST /a?b=c HTTP/1.1\r\n')
@@ -153,38 +150,34 @@ class SendingTest(testtools.TestCase):
         assert b'Heat-Plugins-Timestamp: n1' in came
         assert came.endswith(b'{"event": "failure"}')
 
-    def test_no_redirect_is_followed(self):
+    def test_no_redirect_is_followed_and_an_error_is_one(self):
         inner = self.receiver()
         to = f'http://127.0.0.1:{inner.port}/'.encode()
-        answer = b'HTTP/1.1 307 Here\r\nLocation: ' + to + b'\r\n\r\n'
+        answer = b'307 Here\r\nLocation: ' + to + b'\r\n\r\n'
         self.fails('answers 307', self.receiver(says(answer)))
         assert inner.requests == []
-
-    def test_an_error_is_one(self):
-        bad = b'HTTP/1.1 500 Oops\r\nContent-Length: 3\r\n\r\nb=c'
+        bad = b'500 Oops\r\nContent-Length: 3\r\n\r\nb=c'
         self.fails('answers 500', self.receiver(says(bad)))
         self.fails('does not answer', self.receiver(lambda line: None))
         self.fails('not answer', self.receiver(says(b'HELLO\r\n\r\n')))
-
-    def test_a_slow_receiver_is_left_in_time(self):
+        # A slow receiver is left in time.
         slow = self.receiver(lambda line: time.sleep(5))
         begun = time.monotonic()
         self.fails('ReadTimeout', slow)
         assert time.monotonic() - begun < 1.4
 
-    def test_a_huge_body_is_not_read(self):
+    def test_a_huge_body_is_not_read_and_no_proxy_is_used(self):
         sent = []
 
         def floods(line):
-            line.sendall(b'HTTP/1.1 200 OK\r\n\r\n')
+            fine(line)
             for _ in range(1000):
                 line.sendall(b'x' * 65536)
                 sent.append(65536)
 
         self.send(self.receiver(floods))
         assert sum(sent) < 16 * 2**20
-
-    def test_no_proxy_of_the_environment_is_used(self):
+        # No proxy of the environment is used.
         proxy, receiver = self.receiver(), self.receiver()
         url = f'http://127.0.0.1:{proxy.port}'
         self.useFixture(fixtures.EnvironmentVariable('http_proxy', url))
@@ -193,6 +186,9 @@ class SendingTest(testtools.TestCase):
 
     def test_any_special_address_refuses_the_host(self):
         receiver = self.receiver()
+        told = ('address that is not public', receiver, errors.Refused)
+        # What lists the whole Internet lists no private network.
+        entries = (f'http://{HOST}', '0.0.0.0/0', '::/0')
         for special in (
             *('127.0.0.1', '169.254.169.254', '0.0.0.0', '224.0.0.1'),
             *('10.1.2.3', '192.168.0.7', '100.64.0.1', '198.18.0.1'),
@@ -201,31 +197,17 @@ class SendingTest(testtools.TestCase):
             *('2001:0:4136:e378::1', 'ff02::1'),
         ):
             for answer in ((special,), ('198.51.100.7', special)):
-                self.fails(
-                    'address that is not public',
-                    receiver,
-                    errors.Refused,
-                    # What lists the whole Internet lists no private network.
-                    entries=(f'http://{HOST}', '0.0.0.0/0', '::/0'),
-                    resolve=resolver(*answer),
-                )
+                self.fails(*told, entries=entries, resolve=resolver(*answer))
         assert receiver.requests == []
 
     def test_an_entry_opens_its_network_on_its_port_and_scheme_alone(self):
         receiver = self.receiver()
-        for entry in (
-            '127.0.0.0/8',
-            'http://127.0.0.0/8',
-            'http://127.0.0.1:1',
-            # Of an entry without a scheme HTTPS alone.
-            '127.0.0.1:PORT',
-        ):
-            self.fails(
-                f'does not list that one for http on port {receiver.port}',
-                receiver,
-                errors.Refused,
-                entries=(f'http://{HOST}', entry),
-            )
+        said = f'does not list that one for http on port {receiver.port}'
+        # Of an entry without a scheme HTTPS alone.
+        others = ('127.0.0.0/8', 'http://127.0.0.0/8', 'http://127.0.0.1:1')
+        for entry in (*others, '127.0.0.1:PORT'):
+            entries = (f'http://{HOST}', entry)
+            self.fails(said, receiver, errors.Refused, entries=entries)
         assert receiver.requests == []
         # The default port is one, too.
         url = webhooks.Webhook.parse(f'https://{HOST}/a')
@@ -235,12 +217,8 @@ class SendingTest(testtools.TestCase):
 
     def test_names_that_do_not_resolve(self):
         receiver = self.receiver()
-        for exc in (
-            socket.gaierror(socket.EAI_AGAIN, 'b=c'),
-            socket.gaierror(socket.EAI_NONAME, 'b=c'),
-            # A label that is too long.
-            UnicodeError('encoding with idna codec failed'),
-        ):
+        # Such as by a label that is too long.
+        for exc in (socket.gaierror(socket.EAI_AGAIN, 'b=c'), UnicodeError()):
             self.fails('Cannot resolve', receiver, resolve=resolver(exc))
 
     def test_tls_proves_the_name_and_not_the_address(self):
@@ -258,32 +236,22 @@ class SendingTest(testtools.TestCase):
 
 class UrlTest(testtools.TestCase):
     def test_what_is_no_url_is_refused_and_not_quoted(self):
+        parse = webhooks.Webhook.parse
         for url in (
-            '',
-            'hooks.example.com/s3cret',
-            'ftp://hooks.example.com/s3cret',
-            'ftp://hooks.example.com:21/s3cret',
-            'file:///s3cret',
-            'https:///s3cret',
-            'https://user:s3cret@hooks.example.com/',
-            'https://hooks.example.com:s3cret/',
-            'https://hooks.example.com:99999/s3cret',
-            'https://hooks.example.com/s3cret \r\nHost: other',
-            'https://hooks.example.com/s3crét',
-            'https://hooks.example.com/s3cret' + 'x' * 2000,
+            *('', 'h/s3cret', 'ftp://h/s3cret', 'ftp://h:21/s3cret'),
+            *('file:///s3cret', 'https:///s3cret', 'https://u:s3cret@h/'),
+            *('https://h:s3cret/', 'https://h:99999/s3cret'),
+            *('https://h/s3cret \r\nHost: other', 'https://h/s3crét'),
+            'https://h/s3cret' + 'x' * 2000,
             'https://[fe80::1%25eth0]/s3cret',
         ):
-            exc = self.assertRaises(
-                errors.Invalid, webhooks.Webhook.parse, url
-            )
+            exc = self.assertRaises(errors.Invalid, parse, url)
             assert 's3cr' not in str(exc)
 
-    def test_only_scheme_and_host_are_shown(self):
+    def test_only_scheme_and_host_are_shown_and_the_request_goes_there(self):
         webhook = webhooks.Webhook.parse('HTTPS://Hooks.Example.com./s3cret#x')
         assert webhook.shown == 'https://hooks.example.com'
         assert 's3cret' not in repr(webhook)
-
-    def test_the_request_goes_to_the_host_that_was_checked(self):
         for given, url in (
             ('HTTPS://h./a?b=c', 'https://h/a?b=c'),
             ('https://h?a=b', 'https://h/?a=b'),

@@ -75,10 +75,7 @@ SIZES = [
 
 @pytest.mark.parametrize(
     ('said', 'unit', 'where'),
-    [
-        *((said, 1, where) for said, where in LIMITS),
-        *SIZES,
-    ],
+    [*((said, 1, where) for said, where in LIMITS), *SIZES],
 )
 def test_each_limit_is_as_the_page_says(said, unit, where):
     module, _, name = where.rpartition('.')

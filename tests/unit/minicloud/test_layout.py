@@ -10,27 +10,15 @@ from minicloud_lib import settings
 import pytest
 
 
-@pytest.fixture
-def home(tmp_path):
-    return layout.Home(tmp_path)
-
-
-def prepared(instance, profile=None):
-    found = settings.prepare(instance, profile)
-    found.save(instance)
-    configuration.write(instance, found)
-    return found
-
-
-@pytest.mark.parametrize('name', ['..', 'a/b', '', 'venv', '-x', 'A'])
-def test_names_cannot_lead_elsewhere(home, name):
-    with pytest.raises(errors.UsageError):
-        home.instance(name)
-
-
-def test_secrets_are_kept_for_the_owner_alone(home):
+def test_names_cannot_lead_elsewhere_and_secrets_are_the_owners(tmp_path):
+    home = layout.Home(tmp_path)
+    for name in ('..', 'a/b', '', 'venv', '-x', 'A'):
+        with pytest.raises(errors.UsageError):
+            home.instance(name)
     instance = home.instance('one')
-    first = prepared(instance)
+    first = settings.prepare(instance, None)
+    first.save(instance)
+    configuration.write(instance, first)
     assert settings.prepare(instance) == first
     assert home.instances() == [instance]
     for path in (instance.settings, *instance.conf.iterdir()):

@@ -31,16 +31,10 @@ def spawn(tmp_path):
     started = []
 
     def spawn(*command, name='it'):
-        process = processes.spawn(
-            command,
-            pid_file=tmp_path / f'{name}.pid',
-            log=tmp_path / 'it.log',
-            env=os.environ,
-            folder=tmp_path,
-            version='1',
-        )
-        started.append(process)
-        return process
+        files = {'pid_file': tmp_path / f'{name}.pid', 'folder': tmp_path}
+        about = {'log': tmp_path / 'it.log', 'env': os.environ, 'version': '1'}
+        started.append(processes.spawn(command, **files, **about))
+        return started[-1]
 
     yield spawn
     for process in started:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How objects go from the object store."""
 
+import functools
 import types
 
 import testtools
@@ -49,29 +50,22 @@ class DeleteTest(testtools.TestCase):
         self.use()
         self.cluster.fail(1, 405, 'POST')
         assert self.delete() == ['POST'] + ['DELETE'] * 5
-
-    def test_what_cannot_be_deleted_is_an_error(self):
+        # What cannot be deleted is an error.
         self.use()
         self.cluster.fail(10, 503)
         self.assertRaises(errors.Unavailable, self.delete)
-
-    def test_a_container_that_is_gone_is_empty(self):
-        self.use()
-        for _ in range(2):
-            cleaning.drop(self.store, BOX)
-            assert self.cluster.container(BOX) is None
-            assert tuple(cleaning.everything(self.store, BOX)) == ()
 
     def test_a_container_that_is_too_full_goes_in_several_calls(self):
         self.patch(cleaning, 'DROPPED', 2)
         self.use(count=7)
         self.assertRaises(errors.Conflict, cleaning.drop, self.store, BOX)
         assert len(self.cluster.container(BOX).objects) == 1
-        cleaning.drop(self.store, BOX)
-        assert self.cluster.container(BOX) is None
-
-    def test_all_below_a_prefix_goes_however_much_it_is(self):
-        self.patch(cleaning, 'DROPPED', 2)
+        # One that is gone is empty.
+        for _ in range(2):
+            cleaning.drop(self.store, BOX)
+            assert self.cluster.container(BOX) is None
+            assert tuple(cleaning.everything(self.store, BOX)) == ()
+        # All below a prefix goes, however much it is.
         self.use()
         self.store.put_object(BOX, 'other', b'')
         cleaning.delete_below(self.store, BOX, 'signals/')
@@ -79,38 +73,33 @@ class DeleteTest(testtools.TestCase):
 
 
 class BinTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.now = 1000.0
-        clock = types.SimpleNamespace(monotonic=lambda: self.now)
-        self.patch(cleaning, 'time', clock)
-        self.bin = cleaning.Bin()
-
-    def take(self, *, is_last=False):
-        return self.bin.take(is_last=is_last)
-
     def test_it_is_emptied_when_nothing_has_come_for_two_seconds(self):
+        now = 1000.0
+        clock = types.SimpleNamespace(monotonic=lambda: now)
+        self.patch(cleaning, 'time', clock)
+        found = cleaning.Bin()
+        take = functools.partial(found.take, is_last=False)
         for name in 'abc':
-            self.bin.add(name)
-            self.now += 1.5
-            assert self.take() == []
-        self.now += 0.5
-        assert self.take() == ['a', 'b', 'c']
-        self.now += 2
-        assert self.take() == []
+            found.add(name)
+            now += 1.5
+            assert take() == []
+        now += 0.5
+        assert take() == ['a', 'b', 'c']
+        now += 2
+        assert take() == []
         # Or when there is no end of what comes.
         taken = []
         for second in range(100):
-            self.bin.add(f'{second}')
-            self.now += 1
-            taken.append(len(self.take()))
+            found.add(f'{second}')
+            now += 1
+            taken.append(len(take()))
         assert [count for count in taken if count] == [30] * 3
-        self.take(is_last=True)
+        found.take(is_last=True)
         # Or when it is full, or nobody is to come later.
         for number in range(499):
-            self.bin.add(f'{number}')
-        assert self.take() == []
-        self.bin.add('499')
-        assert len(self.take()) == 500
-        self.bin.add('a')
-        assert self.take(is_last=True) == ['a']
+            found.add(f'{number}')
+        assert take() == []
+        found.add('499')
+        assert len(take()) == 500
+        found.add('a')
+        assert found.take(is_last=True) == ['a']

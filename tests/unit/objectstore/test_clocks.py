@@ -45,13 +45,6 @@ def test_the_store_s_time_counts(ahead):
     assert abs(host.clock() - NOW) < 3
 
 
-@pytest.mark.parametrize('ahead', [0, 0.4, -0.4, 1])
-def test_what_is_only_rounded_changes_nothing(ahead):
-    host = Host(ahead)
-    host.ask(NOW)
-    assert host.clock() == host.now
-
-
 def test_a_slow_response_tells_less_than_a_quick_one():
     host = Host(600)
     host.ask(NOW, seconds=60)
@@ -64,13 +57,16 @@ def test_a_slow_response_tells_less_than_a_quick_one():
     assert host.clock() - host.now == before
 
 
-@pytest.mark.parametrize(
-    'date', [None, '', 'x', 'Thu, 99 Nov 2026', '9' * 5000, 'Mon, 1 Jan 99999']
-)
-def test_a_response_without_a_time_changes_nothing(date):
-    host = Host(600)
-    host.clock.observe(host.now, date)
-    assert host.clock() == host.now
+def test_what_is_only_rounded_or_no_time_changes_nothing():
+    for ahead in (0, 0.4, -0.4, 1):
+        host = Host(ahead)
+        host.ask(NOW)
+        assert host.clock() == host.now
+    odd = ('9' * 5000, 'Mon, 1 Jan 99999')
+    for date in (None, '', 'x', 'Thu, 99 Nov 2026', *odd):
+        host = Host(600)
+        host.clock.observe(host.now, date)
+        assert host.clock() == host.now
 
 
 def test_a_host_whose_clock_is_wrong_is_told_once(caplog):

@@ -53,27 +53,17 @@ class CreateTest(testtools.TestCase):
     def test_who_has_died_is_not_in_the_way_nor_what_is_no_candidate(self):
         self.announce(self.now - 3600)
         self.announce(self.now - 3600, token='01')
-        assert self.create()
-        assert self.objects() == {'a': b'1'}
-        self.store.put_object('box', f'{exclusive.FOLDER}b/x', b'')
-        assert self.create('b')
-
-    def test_a_later_candidate_that_has_died_is_waited_for_for_a_while(self):
+        # A later one is waited for for a while.
         self.announce(self.now + 5)
-        ticks = iter(range(1000))
-        assert self.create(clock=lambda: float(next(ticks)))
+        ticks = itertools.count(0.0)
+        assert self.create(clock=lambda: next(ticks))
         assert self.objects() == {'a': b'1'}
         # A slow listing is read again.
+        self.store.put_object('box', f'{exclusive.FOLDER}b/x', b'')
         times = iter([0.0, 0.0, 60.0, 60.0, 61.0])
         assert self.create('b', clock=lambda: next(times))
 
-    def test_a_store_too_slow_to_tell_is_told_and_nothing_is_left(self):
-        self.patch(exclusive, 'PATIENCE', -1.0)
-        error = self.assertRaises(errors.Unavailable, self.create)
-        assert 'Cannot create object a' in str(error)
-        assert self.objects() == {}
-
-    def test_whatever_fails_leaves_no_announcement(self):
+    def test_whatever_fails_or_is_too_slow_leaves_no_announcement(self):
         for method, number in (('PUT', 1), ('GET', 2), ('PUT', 2)):
             count = itertools.count(1)
 
@@ -85,6 +75,10 @@ class CreateTest(testtools.TestCase):
             self.assertRaises(errors.Unavailable, self.create)
             self.cluster.before = lambda request: None
             assert self.objects() == {}
+        self.patch(exclusive, 'PATIENCE', -1.0)
+        error = self.assertRaises(errors.Unavailable, self.create)
+        assert 'Cannot create object a' in str(error)
+        assert self.objects() == {}
 
     def unanswered(self, served):
         """Lose the answer to the PUT of the object.

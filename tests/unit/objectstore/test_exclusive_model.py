@@ -40,8 +40,6 @@ class Process:
     def __init__(self, model):
         self.thread = None
         self._model = model
-        self._fault = 'none'
-        self._is_done = False
 
     @property
     def is_running(self):
@@ -49,9 +47,8 @@ class Process:
 
     def begin(self, job):
         self._go, self._stopped = threading.Semaphore(0), threading.Event()
-        self.thread = threading.Thread(
-            target=self._run, args=(job,), daemon=True
-        )
+        run = functools.partial(self._run, job)
+        self.thread = threading.Thread(target=run, daemon=True)
         self.thread.start()
         self._wait()
 
@@ -103,17 +100,17 @@ class Exclusive(stateful.RuleBasedStateMachine):
     :ivar has_failed: whether anything failed at all.
     """
 
+    is_blind = was_late = has_failed = False
+    now = 1_800_000_000.0
+
     def __init__(self):
         super().__init__()
         # It overwrites, whatever it is told of If-None-Match.
         self.cluster = fake_swift.ceph()
         self.store = self.cluster.store()
         self.store.put_container('box', {})
-        self.now = 1_800_000_000.0
         self.cluster.now = self.clock
-        self.is_blind = self.was_late = self.has_failed = False
-        self.late = []
-        self.winners = []
+        self.late, self.winners = [], []
         self.numbers = itertools.count()
         self._serve = self.cluster.serve
         self.cluster.serve = self.serve
@@ -127,16 +124,9 @@ class Exclusive(stateful.RuleBasedStateMachine):
         return self.cluster.container('box').objects
 
     def create(self, body):
-        won = exclusive.create(
-            self.store,
-            'box',
-            'a',
-            body,
-            now=self.clock,
-            clock=self.clock,
-            sleep=lambda seconds: None,
-        )
-        if won:
+        clocks = {'now': self.clock, 'clock': self.clock}
+        clocks['sleep'] = lambda seconds: None
+        if exclusive.create(self.store, 'box', 'a', body, **clocks):
             self.winners.append(body)
 
     def serve(self, project_id, request, body=b''):
@@ -260,12 +250,10 @@ class Exclusive(stateful.RuleBasedStateMachine):
 
 
 def test_no_promise_is_broken():
-    stateful.run_state_machine_as_test(
-        Exclusive,
-        settings=settings(
-            max_examples=examples.number(300),
-            stateful_step_count=8,
-            deadline=None,
-            derandomize=True,
-        ),
+    length = settings(
+        max_examples=examples.number(300),
+        stateful_step_count=8,
+        deadline=None,
+        derandomize=True,
     )
+    stateful.run_state_machine_as_test(Exclusive, settings=length)

@@ -17,9 +17,7 @@ EXPIRY, SAFE = 45.0, 25.0
 class Epochs:
     """Epochs in memory.
 
-    :param clock: seconds.
-    :ivar before: called with the method and the name of each request, before
-        it is served.
+    :ivar before: called with the method and the name of each request.
     """
 
     def __init__(self, clock):
@@ -61,17 +59,14 @@ class LeaseTest(testtools.TestCase):
         assert acquired.acquire(), who
         return acquired
 
-    def meanwhile(self, method, name, do):
-        """Do something before one request, once."""
-
-        def before(*request):
-            if request == (method, name):
-                self.epochs.before = lambda *request: None
-                do()
-
-        self.epochs.before = before
-
     def test_a_late_holder_drops_nothing(self):
+        # It leaves it to who is about to take over.
+        dan = self.held('dan')
+        self.now += SAFE + 1
+        dan.drop()
+        assert set(self.epochs.records) == {FIRST}
+        self.epochs.records.clear()
+        # And to who has.
         ann = self.held('ann')
         self.now += EXPIRY + 1
         bob = self.held('bob')
@@ -80,12 +75,6 @@ class LeaseTest(testtools.TestCase):
         assert not self.lease('eve').acquire()
         bob.drop()
         assert self.epochs.records == {}
-
-    def test_a_late_holder_leaves_it_to_who_is_about_to_take_over(self):
-        ann = self.held('ann')
-        self.now += SAFE + 1
-        ann.drop()
-        assert set(self.epochs.records) == {FIRST}
 
     def test_the_first_epoch_is_dropped_first(self):
         self.held('ann')
@@ -108,9 +97,12 @@ class LeaseTest(testtools.TestCase):
     def test_who_follows_a_lease_that_is_dropped_holds_nothing(self):
         self.held('ann')
         self.now += EXPIRY + 1
-        self.meanwhile(
-            'create', SECOND, lambda: self.epochs.records.pop(FIRST)
-        )
+
+        def before(*request):
+            if request == ('create', SECOND):
+                self.epochs.records.pop(FIRST)
+
+        self.epochs.before = before
         assert not self.lease('bob').acquire()
         assert self.epochs.records == {}
         self.held('eve')

@@ -40,43 +40,34 @@ class Case(testtools.TestCase):
 
 
 class AttemptTest(Case):
-    def setUp(self):
-        super().setUp()
-        self.attempt = sharing.SharedAttempt()
-        self.times = 0
-
-    def together(self, do):
+    def together(self, **outcome):
         """Return what each of six gets who want something at once."""
+        self.begun.clear()
+        self.go_on.clear()
+        do = mock.Mock(**outcome)
 
         def slow():
             self.stall()
-            self.times += 1
             return do()
 
         # Who shares an attempt does nothing; who does not is counted.
         call = (self.attempt.share, slow)
-        return self.results(
+        results = self.results(
             call, [call] * 5, lambda calls: futures.wait(calls, 0.2)
         )
+        do.assert_called_once_with()
+        return results
 
     def test_all_have_the_result_of_one_or_its_error(self):
-        assert self.together(lambda: 'yes') == ['yes'] * 6
-        assert self.times == 1
-        self.begun.clear()
-        self.go_on.clear()
-        results = self.together(lambda: 1 / 0)
+        self.attempt = sharing.SharedAttempt()
+        assert self.together(return_value='yes') == ['yes'] * 6
+        results = self.together(side_effect=ZeroDivisionError)
         assert [type(each) for each in results] == [ZeroDivisionError] * 6
-        assert self.times == 2
-        # Who comes later tries anew.
-        assert self.attempt.share(lambda: 1) == 1
-
-    def test_what_stops_the_one_stops_none_of_the_others(self):
-        def stop():
-            raise Stopped
-
-        first, *rest = self.together(stop)
+        # What stops the one stops none of the others.
+        first, *rest = self.together(side_effect=Stopped)
         assert isinstance(first, Stopped)
         assert [type(each) for each in rest] == [errors.Unavailable] * 5
+        # Who comes later tries anew.
         assert self.attempt.share(lambda: 1) == 1
 
 
