@@ -21,7 +21,6 @@ from heat_plugins.plans.rendering import rendering
 from tests.unit import fake_swift
 from tests.unit.mistral_actions import base
 from tests.unit.nodes import fake_ironic
-from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes as plan_fakes
 from tests.unit.validations import fakes
 
@@ -50,7 +49,6 @@ class PlansTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.cloud = plan_fakes.Cloud()
-        self.cloud.heat.answer = fake_heat.answer
         self.cloud.plans.create('plan', plan_fakes.content())
         core = plan_operations.PlanOperations(self.cloud.plans)
         self.patch(plans, 'core', lambda context: core)

@@ -46,7 +46,6 @@ class PlanCase(base.FolderCase):
     def setUp(self):
         super().setUp()
         self.cloud = validation_fakes.Cloud()
-        self.cloud.heat.answer = fake_heat.answer
         self.runner = Runner()
         self.has_mistral = True
         operations = plan_operations.PlanOperations(self.cloud.plans)

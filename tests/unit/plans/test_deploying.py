@@ -10,17 +10,11 @@ from tests.unit.plans import fakes
 class DeployingCase(fakes.PlanCase):
     def setUp(self):
         super().setUp()
-        self.store = self.cloud.swift.store()
         self.deployer = deploying.Deployer(self.plans)
 
     def finish(self, status='COMPLETE', **more):
         action = self.heat.stacks['plan'].action
         self.heat.become('plan', f'{action}_{status}', **more)
-
-    def refused(self, kind=errors.Refused, **more):
-        exc = self.assertRaises(kind, self.deployer.start, 'plan', **more)
-        assert self.heat.asked.count('replace') == 0
-        return str(exc)
 
 
 class StartTest(DeployingCase):
@@ -45,20 +39,23 @@ class StartTest(DeployingCase):
         assert begun.action == 'UPDATE'
         assert 'environments/small.yaml' not in self.heat.contents['plan'][2]
 
-    def test_no_other_content_comes_into_one_that_goes_on(self):
-        self.deployer.start('plan')
-        self.plans.update('plan', {'new.yaml': b'{}'})
-        assert 'CREATE_IN_PROGRESS' in self.refused()
-
     def test_a_stack_of_somebody_else_is_taken_over_only_on_request(self):
         self.heat.become('plan', 'UPDATE_IN_PROGRESS', tags=('theirs',))
         exc = self.assertRaises(errors.Refused, self.deployer.cancel, 'plan')
         assert 'openstack stack cancel --no-rollback plan' in str(exc)
         assert 'cancel' not in self.heat.asked
         self.heat.become('plan', 'CREATE_COMPLETE')
-        assert 'No plan created stack' in self.refused()
+        exc = self.assertRaises(errors.Refused, self.deployer.start, 'plan')
+        assert 'No plan created stack' in str(exc)
+        assert 'replace' not in self.heat.asked
         begun = self.deployer.start('plan', take_over=True)
         assert begun.action == 'UPDATE'
+        # No other content comes into one that goes on.
+        self.plans.update('plan', {'new.yaml': b'{}'})
+        refused = self.assertRaises(
+            errors.Refused, self.deployer.start, 'plan'
+        )
+        assert 'UPDATE_IN_PROGRESS' in str(refused)
         self.finish()
         self.deployer.start('plan')
 
@@ -89,22 +86,15 @@ class StartTest(DeployingCase):
         assert '.heat-plugins/deployed' not in self.cloud.objects()
 
 
-class RecordTest(DeployingCase):
-    def annex(self):
-        return self.plans.annex(self.plans.load('plan'))
-
+class StatusTest(DeployingCase):
     def test_a_record_that_somebody_has_garbled_is_none(self):
-        found = self.annex()
-        begun = self.deployer.start('plan')
-        for value in ([], 'x', {'content_hash': begun.content_hash}):
-            found.write('deployed', value)
-            assert (
-                deploy_records.find_deployed(found, begun.content_hash) is None
-            )
+        annex = self.plans.annex(self.plan)
+        digest = self.deployer.start('plan').content_hash
+        for value in ([], 'x', {'content_hash': digest}):
+            annex.write('deployed', value)
+            assert deploy_records.find_deployed(annex, digest) is None
         assert self.deployer.status('plan').deployed_at == ''
 
-
-class StatusTest(DeployingCase):
     def test_whether_the_plan_is_what_was_deployed(self):
         found = self.deployer.status('plan')
         assert (found.status, found.current) == (deploying.NOT_DEPLOYED, False)
@@ -171,16 +161,15 @@ class MaskTest(DeployingCase):
 
     def test_without_its_plan_nothing_can_be_told(self):
         begun = self.failed('pw12 is too short')
+        # An object store that is away may come back.
+        self.cloud.swift.fail(times=99, status=503)
+        with self.assertRaises(errors.Unavailable):
+            self.deployer.poll(begun.stack_id, '')
+        self.cloud.swift.heal()
         self.cloud.swift.container('plan').meta.clear()
         found = self.deployer.poll(begun.stack_id, '')
         assert 'pw12' not in found['reason']
         assert 'was deleted' in found['reason']
-
-    def test_an_object_store_that_is_away_may_come_back(self):
-        begun = self.failed('pw12 is too short')
-        self.cloud.swift.fail(times=99, status=503)
-        with self.assertRaises(errors.Unavailable):
-            self.deployer.poll(begun.stack_id, '')
 
     def test_what_no_template_has_may_be_a_secret(self):
         self.change(parameter_defaults={'Forgotten': 'pw34', 'who': 'me-2'})

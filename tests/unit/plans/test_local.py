@@ -44,28 +44,21 @@ def test_a_name_is_taken_and_given_back_once(store, names):
             names.get('b')
 
 
-def test_a_plan_that_is_there_keeps_its_record(store, names):
-    plans = plan_service.Plans(store, names, fake_heat.Heat())
+def test_a_plan_keeps_its_record_and_a_lock_keeps_others_out(store, names):
+    slept = []
+    plans = plan_service.Plans(
+        store,
+        names,
+        fake_heat.Heat(),
+        clock=lambda: 1e9 + len(slept),
+        sleep=slept.append,
+    )
     plans.create('plan', fakes.content())
     before = names.get('plan')
     with pytest.raises(errors.Exists):
         plans.create('plan', fakes.content())
     assert names.get('plan') == before
-
-
-def test_a_lock_keeps_others_out(names):
-    slept = []
-    both = [
-        plan_claims.Claims(
-            names, clock=lambda: 1e9 + len(slept), sleep=slept.append
-        )
-        for _ in range(2)
-    ]
-    with (
-        both[0].lock('plan'),
-        pytest.raises(errors.PlanBusy),
-        both[1].lock('plan'),
-    ):
-        pass
-    with both[1].lock('plan'):
-        pass
+    with plans.lock('plan'), pytest.raises(errors.PlanBusy):
+        plans.delete('plan')
+    plans.delete('plan')
+    assert names.find() == []

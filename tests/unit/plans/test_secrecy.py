@@ -64,15 +64,12 @@ parameters:
         'Gone': 'geheim-2',
     }
 
-    def setUp(self):
-        super().setUp()
-        self.change(
+    def test_a_list_of_parameters_and_an_export(self):
+        plan = self.change(
             parameter_defaults=self.SET,
             workflow_parameters={'a': {'b_password': 'geheim-4'}},
         )
-
-    def test_a_list_of_parameters(self):
-        root = settings.show(self.plans, self.plans.load('plan')).root
+        root = settings.show(self.plans, plan).root
         found = parameters.effective(root)
         shown = str(dataclasses.asdict(root))
         assert 'geheim' not in shown
@@ -81,8 +78,6 @@ parameters:
         assert hidden == {'PcsdPassword', 'MysqlRoot'}
         assert found['Extra'][0].value == {'a': 1}
         assert found['PcsdPassword'][0].default == masking.MASK
-
-    def test_an_export(self):
         file = io.BytesIO()
         left_out = self.plans.export('plan', file)
         file.seek(0)

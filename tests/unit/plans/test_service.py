@@ -141,6 +141,12 @@ class DeleteTest(PlansCase):
         assert self.cloud.objects() == {}
         assert self.cloud.registry.records == {}
         # And a record of another user, also one that came in between.
+        self.plans.create('other', fakes.content())
+        theirs = dataclasses.replace(record, name='other', values={})
+        self.cloud.registry.records['other'] = theirs
+        self.plans.delete('other')
+        assert self.cloud.objects('other') is None
+        assert self.cloud.registry.records.pop('other') == theirs
         claims = plan_claims.Claims(self.cloud.registry)
         for values in ({}, {'heat_plugins_plan': {'token': 'theirs'}}):
             claim = claims.take('other', '')
@@ -148,13 +154,6 @@ class DeleteTest(PlansCase):
             self.cloud.registry.records['other'] = theirs
             claims.release(claim)
             assert self.cloud.registry.records.pop('other') == theirs
-
-    def test_a_record_of_another_user_stays(self):
-        theirs = plan_claims.Record(name='plan', description='', values={})
-        self.cloud.registry.records['plan'] = theirs
-        self.plans.delete('plan')
-        assert self.cloud.objects() is None
-        assert self.cloud.registry.records == {'plan': theirs}
 
     def test_a_listing_that_lags_is_waited_for(self):
         self.cloud.swift.lagging.add(('plan', 'base.yaml'))
@@ -184,18 +183,6 @@ class DeleteTest(PlansCase):
 
 class LockTest(PlansCase):
     """How leases themselves behave is in the tests of `objectstore.lease`."""
-
-    def setUp(self):
-        super().setUp()
-        self.dead = []
-
-    def die_with_lock(self, name='plan'):
-        """Leave the lock of somebody who is taken for dead."""
-        dead = self.cloud.service().lock(name)
-        dead.__enter__()
-        # Whoever is forgotten gives it back.
-        self.dead.append(dead)
-        self.cloud.now += 901
 
     def test_a_lock_is_waited_for_and_then_its_holder_is_named(self):
         with contextlib.ExitStack() as other:
@@ -242,9 +229,13 @@ class LockTest(PlansCase):
     def test_one_dead_after_the_other_is_succeeded_and_not_waited_for(self):
         longest = 'x' * 180
         self.plans.create(longest, fakes.content())
+        # Whoever is forgotten gives its lock back.
+        dead = []
         for name in ('plan', longest):
             for _ in range(3):
-                self.die_with_lock(name)
+                dead.append(self.cloud.service().lock(name))
+                dead[-1].__enter__()
+                self.cloud.now += 901
             self.plans.delete(name)
         assert self.cloud.slept == []
         assert self.cloud.registry.records == {}
@@ -282,7 +273,6 @@ class ReadTest(PlansCase):
 
 class ExportTest(PlansCase):
     def exported(self, **options):
-        """Return what was left out, and the files of the tarball."""
         file = io.BytesIO()
         left_out = self.plans.export('plan', file, **options)
         file.seek(0)

@@ -22,7 +22,7 @@ resources: {}
 """
 
 
-class SettingsCase(fakes.PlanCase):
+class SettingsTest(fakes.PlanCase):
     FILES = {'root.yaml': ROOT}
 
     def show(self, **options):
@@ -50,8 +50,6 @@ class SettingsCase(fakes.PlanCase):
     def validations(self):
         return self.heat.asked.count('validate')
 
-
-class ShowTest(SettingsCase):
     def test_heat_is_asked_once_for_one_content(self):
         password = self.plans.load('plan').environment.passwords['secret']
         first = self.show()
@@ -78,8 +76,6 @@ class ShowTest(SettingsCase):
         (warning,) = self.show().warnings
         assert 'gone.yaml' in warning
 
-
-class UpdateTest(SettingsCase):
     def test_what_is_set_counts_over_environments(self):
         self.update({'who': 'me', 'size': '7'})
         assert self.set == {'who': 'me', 'size': 7}
@@ -104,7 +100,7 @@ class UpdateTest(SettingsCase):
     def test_what_heat_does_not_take_is_not_written(self):
         def answer(content):
             if 'plan-environment.yaml#parameter_defaults' in content.files:
-                return errors.ServiceError('resources.node: no hunter22')
+                raise errors.ServiceError('resources.node: no hunter22')
             return fake_heat.answer(content)
 
         self.heat.answer = answer

@@ -92,17 +92,13 @@ def tarball(*members, **files):
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode='w') as tar:
         for path, content in files.items():
-            add(tar, path, content)
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
         for member in members:
             tar.addfile(member)
     file.seek(0)
     return file
-
-
-def add(tar, path, content):
-    member = tarfile.TarInfo(path)
-    member.size = len(content)
-    tar.addfile(member, io.BytesIO(content))
 
 
 def special(name, kind, target=''):
@@ -144,9 +140,7 @@ class TarballTest(testtools.TestCase):
             for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE):
                 file = tarball(special('link', kind, target), **FILES)
                 self.refused(file, 'link')
-        circle = [special(*pair) for pair in zip('ab', 'ab', strict=True)]
-        for member, target in zip(circle, 'ba', strict=True):
-            member.type, member.linkname = tarfile.SYMTYPE, target
+        circle = (special(a, tarfile.SYMTYPE, b) for a, b in ('ab', 'ba'))
         self.refused(tarball(*circle, **FILES), 'not a file')
         sparse = tarfile.GNUTYPE_SPARSE
         for kind in (tarfile.FIFOTYPE, tarfile.CHRTYPE, sparse):

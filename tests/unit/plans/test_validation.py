@@ -33,41 +33,44 @@ def declared(type_, **more):
     return {'Type': type_, **texts, **more}
 
 
-def answer():
-    """Return what Heat says of the two, with an environment."""
-    return {
+def read(handed=None, nested=None, **more):
+    """Read what Heat says of the two, with an environment.
+
+    :param handed: parameters that the nested template has, too.
+    :param nested: what Heat says of templates that are nested in it.
+    """
+    tier = {
+        'Type': 'Shop::Tier',
+        'Description': 'No description',
+        'Parameters': {
+            'Size': declared('Number', Default=4, MaxValue=9),
+            'Region': declared('String', Value='south'),
+            'Password': declared('String', Default='secret'),
+            **(handed or {}),
+        },
+    }
+    if nested:
+        tier['NestedParameters'] = nested
+    answer = {
         'Description': 'A shop',
         'Parameters': {
             'Name': declared('String'),
             'Size': declared('Number', Default=4),
             'Password': declared('String', NoEcho='true', Default='secret'),
         },
-        'NestedParameters': {
-            'tier': {
-                'Type': 'Shop::Tier',
-                'Description': 'No description',
-                'Parameters': {
-                    'Size': declared('Number', Default=4, MaxValue=9),
-                    'Region': declared('String', Value='south'),
-                    'Password': declared('String', Default='secret'),
-                },
-            }
-        },
+        'NestedParameters': {'tier': tier},
         'Environment': {
             'parameter_defaults': {'Size': 4, 'Password': 'secret'},
             'resource_registry': {'Shop::Tier': 'tier.yaml'},
         },
     }
-
-
-def read(answer=answer, **more):
     environment = environments.PlanEnvironment(template='shop.yaml', **more)
     resolved = references.Resolved(
         template=json.dumps(ROOT),
         environments=(),
         files={'tier.yaml': json.dumps(TIER)},
     )
-    return heat_validation.read(answer(), resolved, environment)
+    return heat_validation.read(answer, resolved, environment)
 
 
 class ReadTest(testtools.TestCase):
@@ -119,20 +122,6 @@ class ReadTest(testtools.TestCase):
         assert 'secret' not in json.dumps(dataclasses.asdict(read()))
         assert self.named('Password', 'tier').value == masking.MASK
 
-    def handed_down(self, **values):
-        """Read an answer in which a nested template is given values."""
-
-        def given():
-            found = answer()
-            tier = found['NestedParameters']['tier']['Parameters']
-            for name, value in values.items():
-                tier[name] = declared('Json', Value=value, Default=value)
-            return found
-
-        passwords = {'Key': 'k' * 32, 'Pin': 4711, 'Flag': True}
-        root = read(given, passwords=passwords)
-        return {one.name: one.value for one in root.nested[0].parameters}
-
     def test_a_secret_is_masked_under_every_name_and_nothing_else_is(self):
         key = 'k' * 32
         given = {
@@ -145,21 +134,20 @@ class ReadTest(testtools.TestCase):
             'On': (True, True),
             'Port': (14711, 14711),
         }
-        found = self.handed_down(**{name: v[0] for name, v in given.items()})
+        handed = {
+            name: declared('Json', Value=value, Default=value)
+            for name, (value, _) in given.items()
+        }
+        passwords = {'Key': key, 'Pin': 4711, 'Flag': True}
+        [tier] = read(handed, passwords=passwords).nested
+        found = {one.name: one.value for one in tier.parameters}
         for name, (_, shown) in given.items():
             assert found[name] == shown
-
-    def test_what_a_hidden_parameter_is_handed_is_a_secret(self):
-        def given():
-            found = answer()
-            tier = found['NestedParameters']['tier']
-            tier['Parameters']['Token'] = declared(
-                'String', NoEcho='true', Value='made-up-of-it'
-            )
-            plain = {'Plain': declared('String', Value='made-up-of-it')}
-            deep = {'Type': 'x', 'Parameters': plain}
-            tier['NestedParameters'] = {'deep': deep}
-            return found
-
-        shown = dataclasses.asdict(read(given))
+        # So is what a hidden parameter is handed.
+        plain, token = (
+            declared('String', NoEcho=hides, Value='made-up-of-it')
+            for hides in ('false', 'true')
+        )
+        deep = {'deep': {'Type': 'x', 'Parameters': {'Plain': plain}}}
+        shown = dataclasses.asdict(read({'Token': token}, deep))
         assert 'made-up-of-it' not in json.dumps(shown)

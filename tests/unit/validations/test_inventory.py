@@ -75,51 +75,38 @@ class HostsTest(testtools.TestCase):
                 self.hosts(validation_hosts=value)
 
 
-class WriteTest(testtools.TestCase):
-    def test_without_a_stack_it_is_this_machine(self):
-        found = inventory.write([inventory.LOCALHOST], inventory.Login())
-        here = found['all']['hosts']['localhost']
-        assert here['ansible_connection'] == 'local'
-        assert found['all']['children']['stack']['hosts'] == {}
-        assert inventory.write((), inventory.Login())['all']['hosts'] == {}
+HOSTS = (
+    inventory.Host(name='a', address='10.0.0.1', groups=('web',)),
+    inventory.Host(name='b', address='10.0.0.2'),
+)
 
 
-class GroupedTest(testtools.TestCase):
-    HOSTS = (
-        inventory.Host(name='a', address='10.0.0.1', groups=('web',)),
-        inventory.Host(name='b', address='10.0.0.2'),
-    )
+def test_hosts_are_named_or_all_are_meant():
+    found = inventory.grouped(HOSTS, {'first': ['a'], 'every': []})
+    groups = [(host.name, host.groups) for host in found]
+    assert groups == [('a', ('web', 'first', 'every')), ('b', ('every',))]
+    said = "'c' into group first: the hosts are a, b"
+    with pytest.raises(errors.NotFound, match=said):
+        inventory.grouped(HOSTS, {'first': ['a', 'c']})
 
-    def groups(self, hosts, **host_groups):
-        return {
-            host.name: host.groups
-            for host in inventory.grouped(hosts, host_groups)
-        }
 
-    def test_hosts_are_named_or_all_are_meant(self):
-        assert self.groups(self.HOSTS, first=['a'], every=[]) == {
-            'a': ('web', 'first', 'every'),
-            'b': ('every',),
-        }
-
-    def test_this_machine_can_join_the_servers_of_a_stack(self):
-        found = inventory.grouped(self.HOSTS, {'undercloud': ['localhost']})
-        assert [one.name for one in found] == ['a', 'b', 'localhost']
-        login = inventory.Login(user='me', key_file='/key')
-        written = inventory.write(found, login)['all']
-        assert written['hosts']['localhost']['ansible_connection'] == 'local'
-        assert written['hosts']['a'] == {'ansible_host': '10.0.0.1'}
-        assert written['children']['web'] == {'hosts': {'a': {}}}
-        assert written['children']['stack'] == {
-            'hosts': {'a': {}, 'b': {}},
-            'vars': {
-                'ansible_connection': 'ssh',
-                'ansible_user': 'me',
-                'ansible_ssh_private_key_file': '/key',
-            },
-        }
-
-    def test_a_host_that_is_not_there_is_named_with_those_that_are(self):
-        said = "'c' into group first: the hosts are a, b"
-        with pytest.raises(errors.NotFound, match=said):
-            self.groups(self.HOSTS, first=['a', 'c'])
+def test_this_machine_stands_alone_or_joins_the_servers_of_a_stack():
+    written = inventory.write([inventory.LOCALHOST], inventory.Login())['all']
+    assert written['hosts']['localhost']['ansible_connection'] == 'local'
+    assert written['children']['stack']['hosts'] == {}
+    assert inventory.write((), inventory.Login())['all']['hosts'] == {}
+    found = inventory.grouped(HOSTS, {'undercloud': ['localhost']})
+    assert [one.name for one in found] == ['a', 'b', 'localhost']
+    login = inventory.Login(user='me', key_file='/key')
+    written = inventory.write(found, login)['all']
+    assert written['hosts']['localhost']['ansible_connection'] == 'local'
+    assert written['hosts']['a'] == {'ansible_host': '10.0.0.1'}
+    assert written['children']['web'] == {'hosts': {'a': {}}}
+    assert written['children']['stack'] == {
+        'hosts': {'a': {}, 'b': {}},
+        'vars': {
+            'ansible_connection': 'ssh',
+            'ansible_user': 'me',
+            'ansible_ssh_private_key_file': '/key',
+        },
+    }
