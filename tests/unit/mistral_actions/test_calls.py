@@ -89,30 +89,10 @@ class PlansTest(testtools.TestCase):
         )
 
 
-class Executions:
-    """Mistral, asked for the state of an execution.
-
-    :param root: the state of the execution around it, if there is one.
-    """
-
-    def __init__(self, answer, root):
-        self.states = {'execution-1': answer, 'root': root}
-
-    def execution(self, execution_id):
-        state = self.states[execution_id]
-        if isinstance(state, Exception):
-            raise state
-        has_root = self.states['root'] and execution_id != 'root'
-        return mistral_plans.WorkflowExecution(
-            id=execution_id, state=state, root_id='root' if has_root else ''
-        )
-
-
 class ValidationsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
-        self.cloud.make()
         self.machine = self.cloud.machine
         self.patch(validations, 'core', lambda context: self.cloud.validations)
         config.register_opts(cfg.CONF)
@@ -121,9 +101,22 @@ class ValidationsTest(testtools.TestCase):
         self.patch(sessions, 'cloud', lambda security: None)
 
     def run_plan(self, answer, root=''):
-        """Run all validations in an execution of a state."""
-        executions = mock.Mock(return_value=Executions(answer, root))
-        self.patch(mistral_plans, 'WorkflowExecutions', executions)
+        """Run all validations in an execution of a state.
+
+        :param root: the state of the execution around it, if there is one.
+        """
+
+        def execution(execution_id):
+            state = {'execution-1': answer, 'root': root}[execution_id]
+            if isinstance(state, Exception):
+                raise state
+            around = 'root' if root and execution_id != 'root' else ''
+            return mistral_plans.WorkflowExecution(
+                id=execution_id, state=state, root_id=around
+            )
+
+        client = mock.Mock(execution=execution)
+        self.patch(mistral_plans, 'WorkflowExecutions', lambda cloud: client)
         return base.run(validations.Run(plan='plan'), 'execution-1')
 
     def test_a_run_is_its_result(self):

@@ -18,8 +18,7 @@ ABORTED = 'Inspection was aborted by request.'
 @pytest.fixture
 def ironic():
     made = fake_ironic.Ironic()
-    for name in 'abc':
-        made.add(f'id-{name}', name=name, provision_state='manageable')
+    made.populate(a='manageable', b='manageable', c='manageable')
     return made
 
 
@@ -94,7 +93,7 @@ def test_a_locked_node_is_sent_later_until_its_time_is_over(ironic):
 def test_errors_of_ironic(ironic):
     ironic.failing['set_state'] = [errors.Refused('no boot image')]
     step(ironic, plan('ab'), 'failed moving', 'no boot image')
-    ironic.failing['states'] = [errors.Unavailable('503')]
+    ironic.failing['nodes'] = [errors.Unavailable('503')]
     with pytest.raises(errors.Unavailable):
         step(ironic, plan(), '')
 

@@ -15,7 +15,6 @@ from tests.unit.nodes import fake_ironic
 class Nodes:
     """The operations on the nodes of a cloud.
 
-    :ivar wrong: what goes wrong with a node, by its name.
     :ivar repeats: how often each step is taken, as after crashes.
     """
 
@@ -25,7 +24,6 @@ class Nodes:
         self.core = node_operations.NodeOperations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
-        self.wrong = {}
         self.repeats = 1
 
     def send(self, content):
@@ -41,7 +39,7 @@ class Nodes:
             if step['success'] is not None:
                 return step
             state = step['state']
-            self.ironic.finish_all(self.wrong)
+            self.ironic.finish_all({})
 
 
 @pytest.fixture
@@ -176,14 +174,6 @@ def test_nodes_of_a_file_are_inspected_and_become_available(cloud, repeats):
     assert names == ['a', 'b']
     assert cloud.ironic.named() == {'a': 'available', 'b': 'available'}
     assert cloud.ironic.sent.count(('a', 'inspect')) == 1
-
-
-def test_nodes_that_fail_do_not_hold_up_the_others(cloud):
-    cloud.wrong['b'] = 'no route to host'
-    step = cloud.work('register', nodes=nodes(), provide=True)
-    assert not step['success']
-    assert step['reason'] == 'manage: 1 done, 1 failed'
-    assert cloud.ironic.named() == {'a': 'available', 'b': 'enroll'}
 
 
 def test_a_move_of_no_nodes_is_done(cloud):

@@ -58,7 +58,6 @@ class PlanCase(base.FolderCase):
             (plan_deploy, 'time', clock),
         ):
             self.patch(module, name, made)
-        self.cloud.plans.create('plan', fakes.content())
         self.ends_with = 'COMPLETE'
 
     def column(self, line, name):
@@ -103,7 +102,7 @@ class FilesTest(PlanCase):
         self.run_command(f'export plan {tarball} --secrets')
         assert tarball.stat().st_mode & 0o777 == 0o600
         self.json(f'create new --from {tarball}')
-        assert set(self.cloud.objects('new')) == set(fakes.content())
+        assert set(self.cloud.objects('new')) == set(self.cloud.objects())
         # A folder that the plan has is part of the paths of a tarball.
         more = self.folder / 'set.tar.gz'
         with more.open('wb') as file, tarballs.writer(file) as add:
@@ -255,8 +254,6 @@ class RequiredTest(PlanCase):
 
     def setUp(self):
         super().setUp()
-        ram = validation_fakes.playbook('RAM', 'prep')
-        self.cloud.plans.update('plan', {'validations/ram.yaml': ram})
         fakes.change(self.cloud.plans, more={'required_validations': ['prep']})
 
     def test_mistral_runs_them_before_it(self):
@@ -273,5 +270,5 @@ class RequiredTest(PlanCase):
             lambda plans: self.cloud.validations,
         )
         self.run_command('deploy plan --no-wait')
-        assert len(self.cloud.machine.begun) == 1
+        assert len(self.cloud.machine.begun) == 2
         assert 'plan' in self.cloud.heat.stacks

@@ -47,7 +47,6 @@ class ValidationCase(base.FolderCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
-        self.cloud.make()
         self.machine = self.cloud.machine
         self.executions = Executions(self.cloud.validations)
         validations = self.cloud.validations

@@ -261,15 +261,6 @@ class ReadTest(PlansCase):
         assert 'no environment' in said
         assert self.written() == []
 
-    def test_roles_are_those_of_the_root_template_without_a_list(self):
-        group = b'{type: OS::Heat::ResourceGroup, properties: {count: 2}}'
-        self.cloud.objects()['root.yaml'] = b'resources: {Web: %s}' % group
-        [role] = self.plans.roles(self.plans.load('plan'))
-        assert (role.name, role.count) == ('Web', 2)
-        self.plans.update('plan', {'roles_data.yaml': b'[{name: Db}]'})
-        [role] = self.plans.roles(self.plans.load('plan'))
-        assert role.name == 'Db'
-
 
 class ExportTest(PlansCase):
     def exported(self, **options):

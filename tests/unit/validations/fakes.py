@@ -16,23 +16,13 @@ def playbook(name, *groups, hosts='all', **more):
     return json.dumps([play]).encode()
 
 
-RESULTS = {
-    'ok': ('runner_on_ok', {}),
-    'changed': ('runner_on_ok', {'changed': True}),
-    'skipped': ('runner_on_skipped', {}),
-    'failed': ('runner_on_failed', {}),
-    'unreachable': ('runner_on_unreachable', {}),
-}
-
-
 def result(state='ok', host='localhost', task='look', message=''):
     """Return the event of a task that has ended on a host."""
-    event, values = RESULTS[state]
+    changed = state == 'changed'
     data = {'play': 'all', 'task': task, 'host': host, 'duration': 0.1}
-    return {
-        'event': event,
-        'event_data': {**data, 'res': {**values, 'msg': message}},
-    }
+    data['res'] = {'changed': changed, 'msg': message}
+    event = 'ok' if changed else state
+    return {'event': f'runner_on_{event}', 'event_data': data}
 
 
 def began(task):
@@ -164,13 +154,10 @@ class Cloud(fakes.Cloud):
         self.validations = validation_operations.ValidationOperations(
             self.plans, machine=self.machine.seam()
         )
-
-    def make(self, **more):
-        """Make the plan, with files that go over those of `fakes`."""
         files = {
             'validations/cpu.yaml': playbook('CPUs', 'prep', 'size'),
             'validations/ram.yaml': playbook('Memory', 'prep'),
             'validations/dns.yaml': playbook('Names', 'after'),
             'validations/roles/look/tasks/main.yaml': b'[]',
         }
-        return self.plans.create('plan', fakes.content(**files, **more))
+        self.plans.create('plan', fakes.content(**files))

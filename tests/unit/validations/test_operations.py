@@ -34,10 +34,6 @@ class OperationsTest(testtools.TestCase):
         self.machine = self.cloud.machine
         self.validations = self.cloud.validations
         self.ledger = self.validations.ledger
-        self.make()
-
-    def make(self):
-        self.cloud.make()
 
     def run_all(self, **options):
         return self.validations.run('plan', **options)
@@ -281,15 +277,9 @@ class RequiredTest(OperationsTest):
 
     def setUp(self):
         super().setUp()
-        self.deployer = deploying.Deployer(self.cloud.plans)
-
-    def make(self):
-        text = (
-            b'template: root.yaml\n'
-            b'environments: [{path: base.yaml}]\n'
-            b'required_validations: [prep]\n'
-        )
-        self.cloud.make(**{'plan-environment.yaml': text})
+        plans = self.cloud.plans
+        fakes.fakes.change(plans, more={'required_validations': ['prep']})
+        self.deployer = deploying.Deployer(plans)
 
     def refused(self):
         error = self.assertRaises(errors.Refused, self.deployer.start, 'plan')
