@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans become stacks, whole and recorded."""
+"""Plans become stacks, whole and recorded; these are compared and followed."""
+
+import pytest
+import yaml
 
 from heat_plugins import errors
+from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
+from heat_plugins.plans.deploy import plan_stacks
+from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 
 
@@ -175,3 +181,138 @@ class MaskTest(DeployingCase):
         self.change(parameter_defaults={'Forgotten': 'pw34', 'who': 'me-2'})
         self.failed('pw34 me-2')
         assert self.deployer.status('plan').reason == '****** me-2'
+
+
+class ComparingTest(fakes.PlanCase):
+    def deployed(self, name='plan'):
+        """Let the stack hold what the plan is now; return it."""
+        content = self.plans.resolve(self.plans.load(name))
+        self.heat.become(name, 'CREATE_COMPLETE')
+        template = yaml.load(content.template, yaml.BaseLoader)
+        template['parameters']['secret']['hidden'] = True
+        environment = fake_heat.answer(content)['Environment']
+        held = (template, environment, dict(content.files))
+        self.heat.contents[name] = held
+        return held
+
+    def found(self):
+        return {
+            (one.kind, one.change, one.name): one.detail
+            for one in comparing.differences(self.plans, 'plan')
+        }
+
+    def test_files_and_parameters_with_their_former_and_new_values(self):
+        self.deployed()
+        script = {'scripts/run.sh': b'#!/bin/sh\necho hello\n'}
+        self.plans.update('plan', script)
+        [(key, detail)] = self.found().items()
+        assert key == ('file', 'changed', 'scripts/run.sh')
+        assert '+echo hello' in detail
+        self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
+        found = self.found()
+        assert found['parameter', 'changed', 'who'] == '"you" -> "me"'
+        # Its file shows by its values alone.
+        assert found['file', 'changed', 'base.yaml'] == ''
+        self.plans.update('plan', {'base.yaml': b'{}'})
+        assert self.found()['parameter', 'removed', 'who'] == '"you"'
+        held = self.deployed()
+        del held[2]['scripts/run.sh']
+        # Its values are compared one by one.
+        held[2]['plan-environment.yaml#passwords'] = '{}'
+        assert self.found() == {('file', 'added', 'scripts/run.sh'): ''}
+
+    def test_secrets_are_masked_wherever_else_they_stand(self):
+        held = self.deployed()
+        own = self.plans.load('plan').environment.passwords['secret']
+        environment = fakes.environment(who=f'http://a:{own}@b')
+        script = f'curl -u me:{own} b\n'.encode()
+        files = {'base.yaml': environment, 'scripts/run.sh': script}
+        self.plans.update('plan', files)
+        defaults = held[1]['parameter_defaults']
+        defaults.update(secret='the-former-one', who='the-former-one')
+        # No template has it any more.
+        defaults['forgotten'] = 'a-password'
+        found = self.found()
+        shown = '"******" -> "http://a:******@b"'
+        assert found['parameter', 'changed', 'who'] == shown
+        assert 'me:****** b' in found['file', 'changed', 'scripts/run.sh']
+        for value in (own, 'a-password', 'the-former-one'):
+            assert value not in str(found)
+
+    def test_what_heat_masks_or_encrypts_is_not_compared(self):
+        held = self.deployed()
+        for value, encrypted in (
+            ('******', []),
+            (['cryptography', 'xyz'], ['secret']),
+        ):
+            held[1]['parameter_defaults']['secret'] = value
+            held[1]['encrypted_param_names'] = encrypted
+            assert self.found() == {}
+
+    def test_a_stack_that_was_changed_past_the_plan(self):
+        with self.assertRaises(errors.NotFound):
+            self.found()
+        held = self.deployed()
+        held[1]['resource_registry']['A::B'] = 'gone.yaml'
+        assert self.found()['registry', 'removed', 'A::B'] == '"gone.yaml"'
+        held[0]['resources']['other'] = {'type': 'OS::Heat::None'}
+        found = self.found()
+        assert '-  other:' in found['template', 'changed', '']
+
+
+@pytest.fixture
+def heat():
+    return fake_heat.Heat()
+
+
+def follower(heat, **more):
+    return plan_stacks.StackFollower(
+        heat,
+        'shop-id',
+        mask=lambda said: said.replace('geheim', '******'),
+        **more,
+    )
+
+
+def test_events_of_the_present_action_are_counted(heat):
+    heat.become('shop', 'UPDATE_IN_PROGRESS')
+    heat.happen('shop', 'z', 'CREATE_FAILED', reason='no space')
+    heat.happen('shop', 'shop', 'UPDATE_IN_PROGRESS', physical_id='shop-id')
+    heat.happen('shop', 'a', 'CREATE_IN_PROGRESS')
+    heat.happen('shop', 'a', 'CREATE_COMPLETE')
+    heat.happen('shop', 'c', 'CREATE_COMPLETE')
+    heat.happen('shop', 'c', 'UPDATE_IN_PROGRESS')
+    # The beginning of a nested stack.
+    nested = {'physical_id': 'x', 'stack_id': 'x'}
+    heat.happen('shop', 'x', 'CREATE_IN_PROGRESS', **nested)
+    heat.happen('shop', 'b', 'CREATE_IN_PROGRESS')
+    follows = follower(heat)
+    found = follows.look()
+    assert (found.done, found.failures, found.ended) == (1, (), False)
+    assert found.under_way == 'b CREATE_IN_PROGRESS'
+    # None is counted twice, or lost between pages.
+    for number in range(450):
+        heat.happen('shop', f'r{number}', 'UPDATE_COMPLETE')
+    assert follows.look().done == 451
+
+
+def test_failures_have_reasons_without_secrets(heat):
+    heat.become('shop', 'CREATE_FAILED', reason='a: geheim')
+    heat.happen('shop', 'a', 'CREATE_FAILED', reason='not geheim')
+    found = follower(heat).look()
+    assert found.reason == 'a: ******'
+    assert found.failures == ('a CREATE_FAILED: not ******',)
+    assert (found.done, found.ended, found.success) == (1, True, False)
+
+
+def test_the_end(heat):
+    gone = follower(heat).look()
+    assert (gone.ended, gone.success) == (True, False)
+    assert 'deleted' in gone.reason
+    # An accepted action may not have begun.
+    heat.become('shop', 'INIT_COMPLETE')
+    assert not follower(heat).look().ended
+    heat.become('shop', 'CREATE_COMPLETE')
+    before = heat.stacks['shop'].changed_at
+    assert not follower(heat, before=before).look().ended
+    assert follower(heat).look().success

@@ -4,7 +4,6 @@
 import json
 
 from heat_plugins import errors
-from heat_plugins.validations import running
 from heat_plugins.validations import validation_operations
 from tests.unit.plans import fakes
 
@@ -96,19 +95,16 @@ class Machine:
         self.broken = ()
         self.while_waiting = lambda: None
 
-    def seam(self):
-        return running.Machine(
-            check=self._check,
-            begin=self._begin,
-            monotonic=lambda: self.now,
-            sleep=self._sleep,
-        )
+    # As `running.Machine` has them
 
-    def _check(self):
+    def monotonic(self):
+        return self.now
+
+    def check(self):
         if self.absent:
             raise errors.Refused(self.absent)
 
-    def _begin(self, setting, path):
+    def begin(self, setting, path):
         if path in self.broken:
             raise OSError(28, 'No space left on device')
         made = Process(self, setting, path)
@@ -117,7 +113,7 @@ class Machine:
         self.most = max(self.most, len(self.running))
         return made
 
-    def _sleep(self, seconds):
+    def sleep(self, seconds):
         self.now += seconds
         self.while_waiting()
 
@@ -152,7 +148,7 @@ class Cloud(fakes.Cloud):
         self.heat.output = self.servers.output
         self.heat.servers = self.servers.servers
         self.validations = validation_operations.ValidationOperations(
-            self.plans, machine=self.machine.seam()
+            self.plans, machine=self.machine
         )
         files = {
             'validations/cpu.yaml': playbook('CPUs', 'prep', 'size'),
