@@ -74,14 +74,11 @@ class PlanCase(base.FolderCase):
 
 
 class FilesTest(PlanCase):
-    def setUp(self):
-        super().setUp()
+    def test_a_plan_is_created_listed_changed_and_deleted(self):
         for path, content in fakes.content().items():
             file = self.folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-
-    def test_a_plan_is_created_listed_changed_and_deleted(self):
         line = f'create new --from {self.folder} --description "For me"'
         code, found = self.json(line)
         assert (code, found['description']) == (0, 'For me')
@@ -248,21 +245,12 @@ class DeployTest(PlanCase):
             assert self.json('diff plan --exit-code') == (0, [])
         assert 'No difference' in said.output[0]
 
-
-class RequiredTest(PlanCase):
-    """A plan whose deployment needs the validations of the group prep."""
-
-    def setUp(self):
-        super().setUp()
+    def test_mistral_or_the_command_runs_required_validations_before_it(self):
         fakes.change(self.cloud.plans, more={'required_validations': ['prep']})
-
-    def test_mistral_runs_them_before_it(self):
         self.runner.failing = ('validations.run',)
         self.assert_refused('deploy plan --no-wait', 'because')
         assert self.runner.begun == [('validations.run', 'plan plan')]
         assert self.cloud.heat.stacks == {}
-
-    def test_the_command_runs_them_where_there_is_no_mistral(self):
         self.has_mistral = False
         self.patch(
             validation_operations,

@@ -14,6 +14,7 @@ import textwrap
 import time
 from unittest import mock
 
+import fixtures
 import testtools
 
 from heat_plugins import errors
@@ -55,9 +56,7 @@ def running(seconds):
 class PlaybookCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        made = tempfile.TemporaryDirectory()
-        self.addCleanup(made.cleanup)
-        self.folder = pathlib.Path(made.name)
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.temporary = self.folder / 'temporary'
         self.temporary.mkdir()
         self.variable('TMPDIR', str(self.temporary))
@@ -73,9 +72,7 @@ class PlaybookCase(testtools.TestCase):
         self.seconds = f'3{time.time_ns() % 10**9}'
 
     def variable(self, name, value):
-        patch = mock.patch.dict(os.environ, {name: value})
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.useFixture(fixtures.EnvironmentVariable(name, value))
 
     def begin(self, script, **options):
         """Begin a playbook; the script runs in its directory."""
