@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of an execution, what a trigger runs, and when calls are retried."""
+"""What came of an execution, what a trigger runs, when calls are retried."""
 
 import datetime
 

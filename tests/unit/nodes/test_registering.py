@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of the nodes of a file."""
+"""Files of nodes, as people write them, and what becomes of the nodes."""
 
 import json
 import pathlib
@@ -207,8 +207,6 @@ def test_a_node_is_removed_on_request_unless_it_is_in_use(ironic):
         register(ironic, f'unchanged {action}', entry(), remove=True)
     assert 'spare' not in ironic.named()
 
-
-MAC = '52:54:00:00:00:01'
 
 PAGE = (
     pathlib.Path(__file__).parents[3].joinpath('doc/source/nodes.rst')

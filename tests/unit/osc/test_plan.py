@@ -40,7 +40,7 @@ class Runner:
         return jobs.CallOutcome(success=success, reason='because')
 
 
-class PlanCase(base.FolderCase):
+class PlanTest(base.FolderCase):
     """A test of commands on plans, of a cloud with Mistral."""
 
     def setUp(self):
@@ -72,8 +72,6 @@ class PlanCase(base.FolderCase):
                 'plan', f'{stack.action}_{self.ends_with}', reason='so it is'
             )
 
-
-class FilesTest(PlanCase):
     def test_a_plan_is_created_listed_changed_and_deleted(self):
         for path, content in fakes.content().items():
             file = self.folder / path
@@ -128,8 +126,6 @@ class FilesTest(PlanCase):
         for command in (*lists, 'show', 'delete', 'deploy', 'status', 'diff'):
             self.assert_refused(f'{command} nope', 'no plan nope')
 
-
-class ChooseTest(PlanCase):
     def test_choices_are_listed_and_enabled(self):
         found = self.column('capability list plan', 'Environment')
         _, output = self.run_command('capability list plan -f csv')
@@ -182,8 +178,6 @@ class ChooseTest(PlanCase):
         names = self.column('role list rolled', 'Name')
         assert names == ['Web', 'Db']
 
-
-class DeployTest(PlanCase):
     def assert_status(self, line, code, status):
         found_code, found = self.json(line)
         assert (found_code, found['status']) == (code, status)

@@ -23,7 +23,7 @@ from tests.unit.plans import fakes
 LOCK = 'plan-lock:plan'
 
 
-class PlansCase(fakes.PlanCase):
+class PlansTest(fakes.PlanCase):
     def setUp(self):
         super().setUp()
         self.sent = len(self.cloud.swift.seen)
@@ -36,8 +36,6 @@ class PlansCase(fakes.PlanCase):
             if one.method == 'PUT'
         )
 
-
-class UpdateTest(PlansCase):
     def test_only_changes_are_sent(self):
         other = fakes.content(**{'base.yaml': b'{}', 'new.yaml': b'{}'})
         for _ in range(2):
@@ -114,8 +112,6 @@ class UpdateTest(PlansCase):
         self.plans.update('other', mine, delete=['deep/all.j2.yaml'])
         assert objects['deep/all.yaml'] == b'mine'
 
-
-class DeleteTest(PlansCase):
     def test_nothing_is_left(self):
         seen = []
         self.cloud.objects().update({f'x/{n}': b'' for n in range(10001)})
@@ -184,10 +180,6 @@ class DeleteTest(PlansCase):
         self.plans.delete('plan')
         assert self.cloud.objects() is None
 
-
-class LockTest(PlansCase):
-    """How leases themselves behave is in the tests of `objectstore.lease`."""
-
     def test_a_lock_is_waited_for_and_then_its_holder_is_named(self):
         with contextlib.ExitStack() as other:
             other.enter_context(self.cloud.service().lock('plan'))
@@ -244,8 +236,6 @@ class LockTest(PlansCase):
         assert self.cloud.slept == []
         assert self.cloud.registry.records == {}
 
-
-class ReadTest(PlansCase):
     def test_reading_and_an_empty_change_write_nothing(self):
         assert self.change() == self.plan
         assert self.written() == []
@@ -265,8 +255,6 @@ class ReadTest(PlansCase):
         assert 'no environment' in said
         assert self.written() == []
 
-
-class ExportTest(PlansCase):
     def exported(self, **options):
         file = io.BytesIO()
         left_out = self.plans.export('plan', file, **options)
@@ -304,8 +292,6 @@ class ExportTest(PlansCase):
         self.cloud.write_past_checks('root.yaml', b'a: [')
         assert self.exported()[0].values == ('secret', 'who')
 
-
-class ListTest(PlansCase):
     def test_plans_are_listed_without_the_object_store(self):
         self.plans.create('one', fakes.content())
         self.cloud.registry.records['x'] = plan_claims.Record(
