@@ -91,8 +91,6 @@ class StartTest(DeployingCase):
         assert locked == [True]
         assert '.heat-plugins/deployed' not in self.cloud.objects()
 
-
-class StatusTest(DeployingCase):
     def test_a_record_that_somebody_has_garbled_is_none(self):
         annex = self.plans.annex(self.plan)
         digest = self.deployer.start('plan').content_hash

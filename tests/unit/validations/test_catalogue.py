@@ -134,8 +134,6 @@ class CatalogueTest(testtools.TestCase):
             'roles': ('share/ansible/roles', 'validations/roles'),
         }
 
-
-class PackageTest(testtools.TestCase):
     def test_playbooks_roles_and_plugins_of_one_are_found(self):
         folder = self.useFixture(fixtures.TempDir()).path
         site = pathlib.Path(folder, 'lib/site')
