@@ -15,6 +15,7 @@ import time
 from unittest import mock
 
 import fixtures
+import pytest
 import testtools
 
 from heat_plugins import errors
@@ -99,67 +100,52 @@ class PlaybookCase(testtools.TestCase):
             time.sleep(0.02)
 
 
-class DirectoryTest(PlaybookCase):
-    def begin(self, **options):
-        return super().begin(
-            'echo "$@" > command; env > environment', **options
-        )
-
-    def json(self, path):
-        return json.loads((self.directory() / path).read_text())
-
-    def test_no_other_user_may_read_what_is_secret(self):
-        host = inventory.Host(name='a', address='10.0.0.1')
-        self.begin(
-            key=' a key\n\n',
-            variables={'password': 'hunter2'},
-            hosts=(host,),
-            timeout=9,
-        )
-        assert self.directory().stat().st_mode & 0o777 == 0o700
-        for path in ('ssh_key', 'env/extravars', 'inventory/hosts.json'):
-            mode = (self.directory() / path).stat().st_mode & 0o777
-            assert mode == 0o600, path
-        file = self.directory() / 'ssh_key'
-        assert file.read_text() == ' a key\n'
-        found = self.json('inventory/hosts.json')['all']['children']['stack']
-        assert found['vars']['ansible_ssh_private_key_file'] == str(file)
-        assert self.json('env/settings')['job_timeout'] == 9
-
-    def test_no_secret_is_on_a_command_line_or_in_an_environment(self):
+class PlaybookTest(PlaybookCase):
+    def test_ansible_is_told_all_and_nobody_else_what_is_secret(self):
         self.variable('OS_PASSWORD', 'hunter2')
         self.variable('ANSIBLE_LIBRARY', '/theirs')
-        playbook = self.begin(key='hunter2', variables={'a': 'hunter2'})
-        self.until(playbook.ended)
-        command = (self.directory() / 'command').read_text()
-        given = (self.directory() / 'environment').read_text()
-        assert command == (
-            f'run {self.directory()} --playbook a.yaml --ident run --quiet '
-            '--forks=5\n'
+        roles = 'validations/roles'
+        run = f'{roles}/r/files/run.sh'
+        playbook = self.begin(
+            'echo "$@" > command; env > environment',
+            content={run: b'#!/bin/sh\n'},
+            key=' hunter2\n\n',
+            variables={'password': 'hunter2'},
+            hosts=(inventory.Host(name='a', address='10.0.0.1'),),
+            timeout=9,
         )
+        folder = self.directory()
+
+        def load(path):
+            return json.loads((folder / path).read_text())
+
+        assert folder.stat().st_mode & 0o777 == 0o700
+        for path in ('ssh_key', 'env/extravars', 'inventory/hosts.json'):
+            assert (folder / path).stat().st_mode & 0o777 == 0o600, path
+        key = folder / 'ssh_key'
+        assert key.read_text() == ' hunter2\n'
+        found = load('inventory/hosts.json')['all']['children']['stack']
+        assert found['vars']['ansible_ssh_private_key_file'] == str(key)
+        assert load('env/settings')['job_timeout'] == 9
+        paths = load('env/envvars')['ANSIBLE_ROLES_PATH']
+        assert paths == str(folder / 'project' / roles)
+        assert os.access(folder / 'project' / run, os.X_OK)
+        assert (folder / 'ansible.cfg').read_text() == ''
+        # No secret is on a command line or in an environment.
+        self.until(playbook.ended)
+        assert (folder / 'command').read_text() == (
+            f'run {folder} --playbook a.yaml --ident run --quiet --forks=5\n'
+        )
+        given = (folder / 'environment').read_text()
         assert 'hunter2' not in given
         assert '/theirs' not in given
 
-    def test_ansible_is_told_of_roles_and_of_no_configuration(self):
-        roles = 'validations/roles'
-        run = f'{roles}/r/files/run.sh'
-        self.begin(content={run: b'#!/bin/sh\n'})
-        project = self.directory() / 'project'
-        assert self.json('env/envvars')['ANSIBLE_ROLES_PATH'] == str(
-            project / roles
-        )
-        assert os.access(project / run, os.X_OK)
-        assert (self.directory() / 'ansible.cfg').read_text() == ''
-
     def test_one_that_cannot_be_begun_leaves_no_directory(self):
-        self.patch(
-            subprocess, 'Popen', mock.Mock(side_effect=OSError(12, 'memory'))
-        )
-        self.assertRaises(OSError, self.begin)
+        failing = mock.Mock(side_effect=OSError(12, 'memory'))
+        self.patch(subprocess, 'Popen', failing)
+        self.assertRaises(OSError, self.begin, '')
         assert [*self.temporary.iterdir()] == []
 
-
-class EventsTest(PlaybookCase):
     def test_events_are_read_once_and_in_their_order(self):
         playbook = self.begin(
             textwrap.dedent("""\
@@ -243,12 +229,8 @@ class EndTest(PlaybookCase):
         assert found.stdout == '1\n', found.stderr
 
 
-class CheckTest(testtools.TestCase):
-    def test_what_is_missing_is_named_with_the_remedy(self):
-        self.patch(shutil, 'which', lambda name, path: None)
-        error = self.assertRaises(errors.Refused, playbooks.check)
-        for word in (
-            'ansible-runner and ansible-core',
-            'pip install ansible-runner ansible-core',
-        ):
-            assert word in str(error)
+def test_what_is_missing_is_named_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(shutil, 'which', lambda name, path: None)
+    remedy = 'pip install ansible-runner ansible-core'
+    with pytest.raises(errors.Refused, match=remedy):
+        playbooks.check()
