@@ -24,6 +24,7 @@ def entry(number=1, **more):
         'name': f'node{number}',
         'pm_type': 'ipmi',
         'pm_addr': f'192.0.2.{number}',
+        'pm_user': 'admin',
         'pm_password': 'hunter22',
         'mac': [f'52:54:00:00:00:{number:02}'],
         'cpu': '4',
@@ -214,15 +215,7 @@ PAGE = (
 
 
 def one(**more):
-    entry = {
-        'pm_type': 'ipmi',
-        'pm_addr': '192.0.2.1',
-        'pm_user': 'admin',
-        'pm_password': 'hunter22',
-        'mac': [MAC],
-        **more,
-    }
-    (found,) = node_reading.read([entry])
+    (found,) = node_reading.read([entry(**more)])
     return found
 
 

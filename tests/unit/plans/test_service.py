@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import io
 import tarfile
 
@@ -175,8 +174,8 @@ class PlansTest(fakes.PlanCase):
         kind = errors.PlanUnfinished
         said = self.refused(self.plans.load, 'plan', kind=kind)
         assert 'deleting' in said
-        again = functools.partial(self.plans.create, resume=True)
-        self.refused(again, 'plan', fakes.content(), kind=kind)
+        resume = {'kind': kind, 'resume': True}
+        self.refused(self.plans.create, 'plan', fakes.content(), **resume)
         self.plans.delete('plan')
         assert self.cloud.objects() is None
 

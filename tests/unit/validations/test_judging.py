@@ -99,32 +99,21 @@ class AccountTest(testtools.TestCase):
         assert len(detail.stdout) == 1024 * 1024
         assert self.account.outcome.hosts == {'localhost': {'ok': 6000}}
 
-    def test_each_result_of_a_task_has_its_state(self):
-        for event, res, data, state in (
-            ('runner_on_ok', {}, {}, 'ok'),
-            ('runner_on_ok', {'changed': True}, {}, 'changed'),
-            ('runner_on_failed', {}, {}, 'failed'),
-            ('runner_on_failed', {}, {'ignore_errors': True}, 'ignored'),
-            ('runner_on_skipped', None, {}, 'skipped'),
-            ('runner_on_unreachable', {}, {}, 'unreachable'),
+    def test_a_task_has_a_state_and_the_message_that_it_says_first(self):
+        said = {'msg': '', 'stderr': 'bad', 'stdout': 'x'}
+        for event, res, state, message in (
+            ('ok', {'msg': 'x' * 9000}, 'ok', 'x' * 4000),
+            ('ok', {'changed': True, 'msg': ['a', 1]}, 'changed', '["a", 1]'),
+            ('ok', 'text', 'ok', ''),
+            ('failed', {'msg': 'no', 'stderr': 'x'}, 'failed', 'no'),
+            ('failed', said, 'ignored', 'bad'),
+            ('skipped', None, 'skipped', ''),
+            ('unreachable', {'censored': 'a', 'msg': 'x'}, 'unreachable', 'a'),
         ):
-            self.judge({'event': event, 'event_data': {'res': res, **data}})
+            data = {'res': res, 'ignore_errors': state == 'ignored'}
+            self.judge({'event': f'runner_on_{event}', 'event_data': data})
             [task] = self.account.detail.tasks
-            assert task.state == state
-
-    def test_its_message_is_what_the_task_says_first(self):
-        for res, message in (
-            ({'msg': 'no', 'stderr': 'x'}, 'no'),
-            ({'msg': '', 'stderr': 'bad', 'stdout': 'x'}, 'bad'),
-            ({'msg': ['a', 1]}, '["a", 1]'),
-            ({'msg': 'x' * 9000}, 'x' * 4000),
-            ({'censored': 'hidden', 'msg': 'x'}, 'hidden'),
-            ('text', ''),
-        ):
-            event = {'event': 'runner_on_ok', 'event_data': {'res': res}}
-            self.judge(event)
-            [task] = self.account.detail.tasks
-            assert task.message == message
+            assert (task.state, task.message) == (state, message)
 
     def test_secrets_are_masked_everywhere(self):
         found = self.judge(
