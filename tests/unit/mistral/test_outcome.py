@@ -92,13 +92,6 @@ def test_a_trigger_that_is_long_due_tells_that_none_fires(due, is_told):
         assert len(reason) <= 255
 
 
-def test_the_present_time_is_utc_without_a_zone():
-    now = datetime.datetime.now(datetime.UTC)
-    passed = triggers.now().replace(tzinfo=datetime.UTC) - now
-    assert triggers.now().tzinfo is None
-    assert abs(passed) < datetime.timedelta(minutes=10)
-
-
 PASSING = errors.Unavailable('busy')
 DOUBTFUL = errors.LikelyDefect('a defect')
 

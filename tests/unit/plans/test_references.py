@@ -11,6 +11,7 @@ from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 
 ROOT = 'heat_template_version: 2021-04-16\n'
+BINARY = b'\xff\xd8'
 
 
 def resolve(files, *enabled, template='root.yaml', asked=None, **more):
@@ -22,10 +23,9 @@ def resolve(files, *enabled, template='root.yaml', asked=None, **more):
     def fetch(paths):
         if asked is not None:
             asked.extend(paths)
-        found = {path: files[path] for path in paths if path in files}
         return {
-            path: text.encode() if isinstance(text, str) else text
-            for path, text in found.items()
+            path: files[path].encode() if files[path] != BINARY else BINARY
+            for path in {*paths} & files.keys()
         }
 
     entries = tuple(environments.Entry(path=path) for path in enabled)
@@ -150,9 +150,9 @@ def test_missing_and_binary_files():
         with pytest.raises(errors.Invalid, match=path):
             resolve(files, 'env.yaml')
     files = {'root.yaml': f'{ROOT}x: {{get_file: a.yaml}}'}
-    found = resolve({**files, 'a.yaml': b'\xff\xd8'})
+    found = resolve({**files, 'a.yaml': BINARY})
     assert found.files['a.yaml'] == '/9g=\n'
-    files = {'root.yaml': f'{ROOT}x: {{type: a.yaml}}', 'a.yaml': b'\xff\xd8'}
+    files = {'root.yaml': f'{ROOT}x: {{type: a.yaml}}', 'a.yaml': BINARY}
     with pytest.raises(errors.Invalid, match=r'a\.yaml is not in UTF-8'):
         resolve(files)
 

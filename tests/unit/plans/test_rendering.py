@@ -153,9 +153,6 @@ class RenderTest(testtools.TestCase):
         self.refused("{{ 'x' * 9999 }}", '9000 bytes', output=9000)
         for text in (
             "{{ 'a'|center(2000000000) }}",
-            "{{ '%2000000000d'|format(1) }}",
-            "{{ 'a' * 10**10 }}",
-            "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}",
             '{% set all = [] %}{% for a in range(99999) %}'
             "{% if all.append('x' * 99999 ~ a) %}{% endif %}{% endfor %}",
         ):
