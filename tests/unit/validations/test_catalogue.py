@@ -167,69 +167,52 @@ class CatalogueTest(testtools.TestCase):
             self.assertRaises(errors.NotFound, catalogue.of_package, name)
 
 
-class HostsTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.servers = fakes.Servers()
-        self.servers.found['stack'] = []
+def hosts(*servers, output=None):
+    """Return the hosts of a stack with servers: their path, name and address.
 
-    def hosts(self, **outputs):
-        for name, value in outputs.items():
-            self.servers.outputs['stack', name] = value
-        return inventory.hosts(self.servers, 'stack')
+    :param output: what the stack says of them.
+    """
+    fake = fakes.Servers()
+    fake.outputs['stack', 'validation_hosts'] = output
+    fake.found['stack'] = [
+        plan_stacks.StackServer(path=path, name=name, address=address)
+        for path, name, address in servers
+    ]
+    return inventory.hosts(fake, 'stack')
 
-    def test_they_are_the_servers_that_have_addresses(self):
-        self.servers.found['stack'] = [
-            plan_stacks.StackServer(
-                path=('Compute', '0', 'Nova-Compute'),
-                name='compute-0',
-                address='10.0.0.1',
-            ),
-            plan_stacks.StackServer(path=('off',), name='off'),
-        ]
-        [host] = self.hosts()
-        assert host == inventory.Host(
-            name='compute-0',
-            address='10.0.0.1',
-            groups=('Compute', 'Nova_Compute'),
-        )
-        # A name that another has, or that Ansible cannot have, gives way.
-        self.servers.found['stack'] = [
-            plan_stacks.StackServer(path=(place,), name=name, address='::1')
-            for place, name in (('a', 'x'), ('b', 'x'), ('c', '{{ evil }}'))
-        ]
-        assert [host.name for host in self.hosts()] == ['x', 'b', 'c']
 
-    def test_an_output_may_say_which_they_are(self):
-        self.servers.found['stack'] = [
-            plan_stacks.StackServer(path=('a',), name='a', address='10.0.0.1')
-        ]
-        found = self.hosts(
-            validation_hosts={
-                'b': '192.0.2.1',
-                'c': {'address': '2001:DB8::1', 'groups': ['web', 'all']},
-            }
-        )
-        assert found == (
-            inventory.Host(name='b', address='192.0.2.1'),
-            inventory.Host(name='c', address='2001:db8::1', groups=('web',)),
-        )
+def test_hosts_are_the_servers_that_have_addresses_or_an_output_names_them():
+    path = ('Compute', '0', 'Nova-Compute')
+    server = (path, 'compute-0', '10.0.0.1')
+    groups = ('Compute', 'Nova_Compute')
+    host = inventory.Host(name='compute-0', address='10.0.0.1', groups=groups)
+    assert hosts(server, (('off',), 'off', '')) == (host,)
+    # A name that another has, or that Ansible cannot have, gives way.
+    names = (('a', 'x'), ('b', 'x'), ('c', '{{ evil }}'))
+    found = hosts(*(((place,), name, '::1') for place, name in names))
+    assert [host.name for host in found] == ['x', 'b', 'c']
+    web = {'address': '2001:DB8::1', 'groups': ['web', 'all']}
+    assert hosts(server, output={'b': '192.0.2.1', 'c': web}) == (
+        inventory.Host(name='b', address='192.0.2.1'),
+        inventory.Host(name='c', address='2001:db8::1', groups=('web',)),
+    )
 
-    def test_a_wrong_output_is_refused(self):
-        evil = '{{ lookup("pipe", "id") }}'
-        for value, said in (
-            ('text', 'validation_hosts'),
-            (['10.0.0.1'], 'validation_hosts'),
-            ({'a': None}, 'validation_hosts'),
-            ({'a': {'groups': ['web']}}, 'validation_hosts'),
-            # Ansible would run the template.
-            ({'a': evil}, 'not an IP address'),
-            ({'a': f'fe80::1%{evil}'}, 'not an IP address'),
-            ({evil: '10.0.0.1'}, 'name of a host'),
-            ({'-x': '10.0.0.1'}, 'name of a host'),
-        ):
-            with pytest.raises(errors.Invalid, match=said):
-                self.hosts(validation_hosts=value)
+
+def test_a_wrong_output_is_refused():
+    evil = '{{ lookup("pipe", "id") }}'
+    for output, said in (
+        ('text', 'validation_hosts'),
+        (['10.0.0.1'], 'validation_hosts'),
+        ({'a': None}, 'validation_hosts'),
+        ({'a': {'groups': ['web']}}, 'validation_hosts'),
+        # Ansible would run the template.
+        ({'a': evil}, 'not an IP address'),
+        ({'a': f'fe80::1%{evil}'}, 'not an IP address'),
+        ({evil: '10.0.0.1'}, 'name of a host'),
+        ({'-x': '10.0.0.1'}, 'name of a host'),
+    ):
+        with pytest.raises(errors.Invalid, match=said):
+            hosts(output=output)
 
 
 HOSTS = (
