@@ -114,12 +114,8 @@ def test_a_move_of_the_nodes_that_can_goes_step_by_step(cloud):
     cloud.ironic.finish('a')
     found = cloud.core.step(found['convoy'])
     del found['convoy']
-    assert found == {
-        'next_look': 0,
-        'done': ['id-a'],
-        'success': True,
-        'reason': '',
-    }
+    done = {'done': ['id-a'], 'success': True, 'reason': ''}
+    assert found == {'next_look': 0, **done}
     members = cloud.core.begin('inspect')['convoy']['members']
     assert [one['name'] for one in members] == ['a', 'c']
 

@@ -50,51 +50,36 @@ class RenderTest(testtools.TestCase):
     def test_a_name_says_for_what_it_is_rendered(self):
         roles = '{% for role in roles %}{{ role.name }} {% endfor %}'
         networks = '{% for n in networks %}{{ n.name_lower }} {% endfor %}'
-        for files, made in (
-            (
-                {'a/x.j2.yaml': roles + networks},
-                {'a/x.yaml': 'Web Db public inside dark '},
-            ),
-            (
-                {'a/x.role.j2.yaml': '{{role.name}}: {{role.tags}}'},
-                {'a/web-x.yaml': "Web: ['front']", 'a/db-x.yaml': 'Db: '},
-            ),
-            # Of old, roles were names alone.
-            (
-                {'x.role.j2.yaml': '{{role}} {{disable_constraints}}'},
-                {'web-x.yaml': 'Web ', 'db-x.yaml': 'Db True'},
-            ),
-            (
-                {
-                    'n/network_v6.network.j2.yaml': '{{network.name}}',
-                    'n/ports/port.network.j2.yaml': '{{network.name}}',
-                },
-                {
-                    'n/public_v6.yaml': 'Public',
-                    'n/inside_v6.yaml': 'Inner',
-                    'n/ports/public.yaml': 'Public',
-                    'n/ports/inside.yaml': 'Inner',
-                },
-            ),
-            (
-                {
-                    'x.role.j2.yaml': '{{role.name}}',
-                    'j2_excludes.yaml': 'name: [db-x.yaml]',
-                },
-                {'web-x.yaml': 'Web'},
-            ),
-            (
-                {
-                    'a/x.j2.yaml': "{% include 'y.j2' %}{% include 'z' ~ 1 %}",
-                    'a/y.j2': 'beside ',
-                    'y.j2': 'wrong',
-                    'z1': 'root',
-                },
-                {'a/x.yaml': 'beside root'},
-            ),
-            ({'x.yaml': '{{ 1 }}'}, {}),
-        ):
-            assert self.render(**files) == made
+        rendered = self.render(
+            **{
+                'a/x.j2.yaml': roles + networks,
+                'a/x.role.j2.yaml': '{{role.name}}: {{role.tags}}',
+                # Of old, roles were names alone.
+                'b.role.j2.yaml': '{{role}} {{disable_constraints}}',
+                'n/network_v6.network.j2.yaml': '{{network.name}}',
+                'n/ports/port.network.j2.yaml': '{{network.name}}',
+                'c.role.j2.yaml': '{{role.name}}',
+                'j2_excludes.yaml': 'name: [db-c.yaml]',
+                'd/x.j2.yaml': "{% include 'y.j2' %}{% include 'z' ~ 1 %}",
+                'd/y.j2': 'beside ',
+                'y.j2': 'wrong',
+                'z1': 'root',
+                'x.yaml': '{{ 1 }}',
+            }
+        )
+        assert rendered == {
+            'a/x.yaml': 'Web Db public inside dark ',
+            'a/web-x.yaml': "Web: ['front']",
+            'a/db-x.yaml': 'Db: ',
+            'web-b.yaml': 'Web ',
+            'db-b.yaml': 'Db True',
+            'n/public_v6.yaml': 'Public',
+            'n/inside_v6.yaml': 'Inner',
+            'n/ports/public.yaml': 'Public',
+            'n/ports/inside.yaml': 'Inner',
+            'web-c.yaml': 'Web',
+            'd/x.yaml': 'beside root',
+        }
 
     def test_python_and_other_files_are_out_of_reach(self):
         for path in ('/etc/passwd', '../../../etc/passwd', 'nope'):
