@@ -348,19 +348,14 @@ def test_the_documented_example_is_a_node_of_which_all_is_understood():
     assert found.place == ('192.0.2.7', '', '/redfish/v1/Systems/1')
 
 
-@pytest.mark.parametrize(
-    ('settings', 'place'),
-    [
+def test_a_bmc_has_one_place_in_all_spellings():
+    system = {'redfish_system_id': '/1'}
+    for settings, place in (
         ({'ipmi_address': '192.0.2.1', 'ipmi_port': '623'}, ('', '')),
         ({'redfish_address': 'https://192.0.2.1:443/'}, ('', '')),
-        (
-            {'redfish_address': '192.0.2.1:8000', 'redfish_system_id': '/1'},
-            ('8000', '/1'),
-        ),
-    ],
-)
-def test_a_bmc_has_one_place_in_all_spellings(settings, place):
-    assert node_reading.place(settings) == ('192.0.2.1', *place)
+        ({'redfish_address': '192.0.2.1:8000', **system}, ('8000', '/1')),
+    ):
+        assert node_reading.place(settings) == ('192.0.2.1', *place)
     for address in ('2001:DB8::1', 'https://[2001:db8::1]'):
         found = node_reading.place({'redfish_address': address})
         assert found == ('2001:db8::1', '', '')

@@ -89,13 +89,11 @@ def test_links_and_directories_have_a_limit(monkeypatch):
         jinja.targets(content)
 
 
-@pytest.mark.parametrize(
-    'text', ['{{ ' + '1' * 5000 + ' }}', '{{ a' + '|b' * 20000 + ' }}']
-)
-def test_a_template_that_jinja_or_python_cannot_compile_is_refused(text):
-    with pytest.raises(errors.Invalid, match='Cannot render x') as caught:
-        rendering.render({'x.j2.yaml': text.encode()})
-    assert len(str(caught.value)) < 1000
+def test_a_template_that_jinja_or_python_cannot_compile_is_refused():
+    for text in '{{ ' + '1' * 5000 + ' }}', '{{ a' + '|b' * 20000 + ' }}':
+        with pytest.raises(errors.Invalid, match='Cannot render x') as caught:
+            rendering.render({'x.j2.yaml': text.encode()})
+        assert len(str(caught.value)) < 1000
     limits = rendering.RenderingLimits(source=len(text) - 1)
     with pytest.raises(errors.Invalid, match='exceed'):
         rendering.render({'x.j2.yaml': text.encode()}, limits)
