@@ -111,9 +111,7 @@ class Ironic:
         self._fail('nodes')
         return [self._node(row) for row in self._rows.values()]
 
-    def states(self):
-        self._fail('states')
-        return [self._node(row) for row in self._rows.values()]
+    states = nodes
 
     def ports(self):
         self._fail('ports')

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations on nodes, in terms of JSON, and their jobs step by step."""
+"""The operations on nodes, and many nodes in one transition, step by step."""
 
+import dataclasses
 import json
 
 import pytest
 
 from heat_plugins import errors
+from heat_plugins import stored
+from heat_plugins.nodes import moves
+from heat_plugins.nodes import moving
 from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
 from tests.unit import fake_swift
@@ -15,7 +19,6 @@ from tests.unit.nodes import fake_ironic
 class Nodes:
     """The operations on the nodes of a cloud.
 
-    :ivar wrong: what goes wrong with a node, by its name.
     :ivar repeats: how often each step is taken, as after crashes.
     """
 
@@ -25,7 +28,6 @@ class Nodes:
         self.core = node_operations.NodeOperations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
-        self.wrong = {}
         self.repeats = 1
 
     def send(self, content):
@@ -41,7 +43,7 @@ class Nodes:
             if step['success'] is not None:
                 return step
             state = step['state']
-            self.ironic.finish_all(self.wrong)
+            self.ironic.finish_all({})
 
 
 @pytest.fixture
@@ -112,12 +114,8 @@ def test_a_move_of_the_nodes_that_can_goes_step_by_step(cloud):
     cloud.ironic.finish('a')
     found = cloud.core.step(found['convoy'])
     del found['convoy']
-    assert found == {
-        'next_look': 0,
-        'done': ['id-a'],
-        'success': True,
-        'reason': '',
-    }
+    done = {'done': ['id-a'], 'success': True, 'reason': ''}
+    assert found == {'next_look': 0, **done}
     members = cloud.core.begin('inspect')['convoy']['members']
     assert [one['name'] for one in members] == ['a', 'c']
 
@@ -132,6 +130,7 @@ def test_a_wrong_move_is_refused(cloud):
             cloud.core.begin(*arguments, **options)
     found = cloud.core.begin('inspect')
     assert (found['success'], found['next_look']) == (True, 0)
+    assert cloud.work('move', verb='provide', nodes=None)['success']
 
 
 def test_only_inspections_are_aborted(cloud):
@@ -178,15 +177,94 @@ def test_nodes_of_a_file_are_inspected_and_become_available(cloud, repeats):
     assert cloud.ironic.sent.count(('a', 'inspect')) == 1
 
 
-def test_nodes_that_fail_do_not_hold_up_the_others(cloud):
-    cloud.wrong['b'] = 'no route to host'
-    step = cloud.work('register', nodes=nodes(), provide=True)
-    assert not step['success']
-    assert step['reason'] == 'manage: 1 done, 1 failed'
-    assert cloud.ironic.named() == {'a': 'available', 'b': 'enroll'}
+ABORTED = 'Inspection was aborted by request.'
 
 
-def test_a_move_of_no_nodes_is_done(cloud):
-    step = cloud.work('move', verb='provide', nodes=None)
-    assert step['success']
-    assert step['state']['moves'][0]['members'] == []
+@pytest.fixture
+def ironic():
+    made = fake_ironic.Ironic()
+    made.populate(a='manageable', b='manageable', c='manageable')
+    return made
+
+
+def plan(names='a', verb='inspect', **options):
+    members = (moving.NodeMember(uuid=f'id-{n}', name=n) for n in names)
+    return moving.NodeMove(verb=verb, members=tuple(members), **options)
+
+
+def step(ironic, move, phases, reason=None, now=1000.0):
+    """Take a step, with the move as JSON has it in between."""
+    move = moving.advance(ironic, move, now)
+    text = json.dumps(dataclasses.asdict(move))
+    move = stored.read(moving.NodeMove, json.loads(text))
+    assert ' '.join(one.phase for one in move.members) == phases
+    assert reason in (None, move.members[0].reason)
+    return move
+
+
+def test_only_so_many_are_in_transition_at_a_time(ironic):
+    move = step(ironic, plan('abc', concurrency=2), 'moving moving waiting')
+    move = step(ironic, move, 'moving moving waiting')
+    ironic.finish('b')
+    step(ironic, move, 'moving done moving')
+
+
+def test_a_failed_node_is_sent_again_and_an_aborted_one_is_not(ironic):
+    move = step(ironic, plan(), 'moving')
+    ironic.finish('a', 'disk on fire')
+    move = step(ironic, move, 'moving', 'disk on fire')
+    ironic.finish('a')
+    step(ironic, move, 'done', '')
+    for error, phase in ('disk on fire', 'failed'), (ABORTED, 'aborted'):
+        ironic.row('a')['provision_state'] = 'manageable'
+        attempts = 1 if phase == 'failed' else 3
+        move = step(ironic, plan(attempts=attempts), 'moving')
+        ironic.finish('a', error)
+        step(ironic, move, phase, error)
+
+
+def test_all_attempts_together_have_a_time_limit(ironic):
+    first = step(ironic, plan(timeout=60, attempts=9), 'moving')
+    row = ironic.row('a')
+    row['provision_state'] = 'inspect wait'
+    step(ironic, first, 'moving', now=1059)
+    said = 'It was still inspect wait after 60 s'
+    step(ironic, first, 'timed-out', said, now=1060)
+    # It was aborted.
+    assert row['provision_state'] == 'inspect failed'
+    row['last_error'] = 'disk on fire'
+    step(ironic, first, 'timed-out', 'disk on fire', now=1060)
+
+
+def test_a_node_in_another_state_is_not_sent(ironic):
+    ironic.row('a')['provision_state'] = 'inspecting'
+    step(ironic, plan(), 'moving')
+    step(ironic, plan('b', verb='manage'), 'done')
+    assert ironic.sent == []
+    ironic.row('a')['provision_state'] = 'active'
+    said = 'It is active: only a manageable node is inspected'
+    step(ironic, plan('abx'), 'failed moving failed', said)
+
+
+def test_a_locked_node_is_sent_later_until_its_time_is_over(ironic):
+    ironic.failing['set_state'] = [errors.NodeLocked('locked')] * 2
+    first = step(ironic, plan(timeout=60), 'waiting')
+    step(ironic, first, 'timed-out', now=1060)
+    ironic.failing.clear()
+    move = step(ironic, first, 'moving')
+    assert move.members[0].attempts == 1
+
+
+def test_errors_of_ironic(ironic):
+    ironic.failing['set_state'] = [errors.Refused('no boot image')]
+    step(ironic, plan('ab'), 'failed moving', 'no boot image')
+    ironic.failing['nodes'] = [errors.Unavailable('503')]
+    with pytest.raises(errors.Unavailable):
+        step(ironic, plan(), '')
+
+
+def test_no_state_means_two_things():
+    for move in moves.BY_VERB.values():
+        assert move.ready & move.moving == frozenset()
+        assert move.there & move.moving == frozenset()
+        assert move.stoppable <= move.moving

@@ -40,13 +40,12 @@ class Runner:
         return jobs.CallOutcome(success=success, reason='because')
 
 
-class PlanCase(base.FolderCase):
+class PlanTest(base.FolderCase):
     """A test of commands on plans, of a cloud with Mistral."""
 
     def setUp(self):
         super().setUp()
         self.cloud = validation_fakes.Cloud()
-        self.cloud.heat.answer = fake_heat.answer
         self.runner = Runner()
         self.has_mistral = True
         operations = plan_operations.PlanOperations(self.cloud.plans)
@@ -59,7 +58,6 @@ class PlanCase(base.FolderCase):
             (plan_deploy, 'time', clock),
         ):
             self.patch(module, name, made)
-        self.cloud.plans.create('plan', fakes.content())
         self.ends_with = 'COMPLETE'
 
     def column(self, line, name):
@@ -74,16 +72,11 @@ class PlanCase(base.FolderCase):
                 'plan', f'{stack.action}_{self.ends_with}', reason='so it is'
             )
 
-
-class FilesTest(PlanCase):
-    def setUp(self):
-        super().setUp()
+    def test_a_plan_is_created_listed_changed_and_deleted(self):
         for path, content in fakes.content().items():
             file = self.folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-
-    def test_a_plan_is_created_listed_changed_and_deleted(self):
         line = f'create new --from {self.folder} --description "For me"'
         code, found = self.json(line)
         assert (code, found['description']) == (0, 'For me')
@@ -104,7 +97,7 @@ class FilesTest(PlanCase):
         self.run_command(f'export plan {tarball} --secrets')
         assert tarball.stat().st_mode & 0o777 == 0o600
         self.json(f'create new --from {tarball}')
-        assert set(self.cloud.objects('new')) == set(fakes.content())
+        assert set(self.cloud.objects('new')) == set(self.cloud.objects())
         # A folder that the plan has is part of the paths of a tarball.
         more = self.folder / 'set.tar.gz'
         with more.open('wb') as file, tarballs.writer(file) as add:
@@ -133,8 +126,6 @@ class FilesTest(PlanCase):
         for command in (*lists, 'show', 'delete', 'deploy', 'status', 'diff'):
             self.assert_refused(f'{command} nope', 'no plan nope')
 
-
-class ChooseTest(PlanCase):
     def test_choices_are_listed_and_enabled(self):
         found = self.column('capability list plan', 'Environment')
         _, output = self.run_command('capability list plan -f csv')
@@ -187,8 +178,6 @@ class ChooseTest(PlanCase):
         names = self.column('role list rolled', 'Name')
         assert names == ['Web', 'Db']
 
-
-class DeployTest(PlanCase):
     def assert_status(self, line, code, status):
         found_code, found = self.json(line)
         assert (found_code, found['status']) == (code, status)
@@ -250,23 +239,12 @@ class DeployTest(PlanCase):
             assert self.json('diff plan --exit-code') == (0, [])
         assert 'No difference' in said.output[0]
 
-
-class RequiredTest(PlanCase):
-    """A plan whose deployment needs the validations of the group prep."""
-
-    def setUp(self):
-        super().setUp()
-        ram = validation_fakes.playbook('RAM', 'prep')
-        self.cloud.plans.update('plan', {'validations/ram.yaml': ram})
+    def test_mistral_or_the_command_runs_required_validations_before_it(self):
         fakes.change(self.cloud.plans, more={'required_validations': ['prep']})
-
-    def test_mistral_runs_them_before_it(self):
         self.runner.failing = ('validations.run',)
         self.assert_refused('deploy plan --no-wait', 'because')
         assert self.runner.begun == [('validations.run', 'plan plan')]
         assert self.cloud.heat.stacks == {}
-
-    def test_the_command_runs_them_where_there_is_no_mistral(self):
         self.has_mistral = False
         self.patch(
             validation_operations,
@@ -274,5 +252,5 @@ class RequiredTest(PlanCase):
             lambda plans: self.cloud.validations,
         )
         self.run_command('deploy plan --no-wait')
-        assert len(self.cloud.machine.begun) == 1
+        assert len(self.cloud.machine.begun) == 2
         assert 'plan' in self.cloud.heat.stacks

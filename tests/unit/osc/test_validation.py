@@ -23,10 +23,11 @@ class Executions:
         self.validations = validations
         self.started = []
         self.found = {}
+        self.execution = self.found.get
 
     def start_workflow(self, name, arguments, description):
         arguments = json.loads(json.dumps(arguments))
-        self.started.append((name, arguments))
+        self.started.append(arguments)
         execution_id = f'execution-{len(self.started)}'
         try:
             run = self.validations.run(**arguments)
@@ -39,15 +40,11 @@ class Executions:
         )
         return execution_id
 
-    def execution(self, execution_id):
-        return self.found[execution_id]
 
-
-class ValidationCase(base.FolderCase):
+class ValidationTest(base.FolderCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
-        self.cloud.make()
         self.machine = self.cloud.machine
         self.executions = Executions(self.cloud.validations)
         validations = self.cloud.validations
@@ -66,8 +63,6 @@ class ValidationCase(base.FolderCase):
     def report(self, name, *news):
         self.machine.reports[f'validations/{name}.yaml'] = list(news)
 
-
-class ListTest(ValidationCase):
     def test_validations_of_a_plan_of_a_folder_and_of_a_group(self):
         self.write('a.yaml', fakes.playbook('A', 'x').decode())
         self.write('b.yaml', fakes.playbook('B').decode())
@@ -80,10 +75,6 @@ class ListTest(ValidationCase):
         for line in ('', f'plan --from {self.folder}'):
             said = self.refused(f'validation list {line}')
             assert 'Give exactly one of' in said
-
-
-class RunTest(ValidationCase):
-    """Runs in the command, and by Mistral."""
 
     def test_failures_are_an_exit_code_and_harmless_for_a_terminal(self):
         for here in ('--local', ''):
@@ -175,39 +166,30 @@ class RunTest(ValidationCase):
         assert 'validation stop' in self.stderr.getvalue()
         self.assert_refused('validation run plan', 'e-1 of Mistral: Heartbeat')
 
-
-class ResultTest(ValidationCase):
-    def setUp(self):
-        super().setUp()
-        self.report(
-            'dns',
-            {'stdout': 'PLAY'},
-            fakes.result(host='a', task='ask', message='fine'),
-            fakes.end(),
-        )
-        self.run_here()
-        [self.run_id] = [one['id'] for one in self.cloud.validations.results()]
-
     def test_runs_are_listed_and_shown_task_by_task_or_as_printed(self):
+        result = fakes.result(host='a', task='ask', message='fine')
+        self.report('dns', {'stdout': 'PLAY'}, result, fakes.end())
+        self.run_here()
+        [run_id] = [one['id'] for one in self.cloud.validations.results()]
         names = ('Run', 'Source', 'State', 'Summary')
         _, [found] = self.json('validation result list')
-        shown = [self.run_id, 'plan plan', 'PASSED', {'PASSED': 3}]
+        shown = [run_id, 'plan plan', 'PASSED', {'PASSED': 3}]
         assert [found[name] for name in names] == shown
         self.cloud.plans.create('other', plan_fakes.content())
         with self.assertLogs('', 'WARNING') as logs:
             found = self.json('validation result list other')
         assert found == (0, [])
         assert 'There are no recorded runs' in str(logs.output)
-        code, found = self.json(f'validation result show {self.run_id}')
+        code, found = self.json(f'validation result show {run_id}')
         assert (code, len(found)) == (0, 3)
-        _, [found] = self.json(f'validation result show {self.run_id} dns')
+        _, [found] = self.json(f'validation result show {run_id} dns')
         names = ('Host', 'Task', 'State', 'Message')
         assert [found[n] for n in names] == ['a', 'ask', 'ok', 'fine']
-        line = f'validation result show {self.run_id} dns --stdout -f value'
+        line = f'validation result show {run_id} dns --stdout -f value'
         assert self.run_command(line)[1] == 'PLAY\n'
-        for which in ('no-such-run', f'{self.run_id} ../run'):
+        for which in ('no-such-run', f'{run_id} ../run'):
             self.refused(f'validation result show {which}')
-        for which in ('list', f'show {self.run_id}'):
+        for which in ('list', f'show {run_id}'):
             _, found = self.json(f'validation result {which}')
             assert isinstance(found[0]['Duration'], float)
             _, table = self.run_command(f'validation result {which}')

@@ -200,7 +200,6 @@ class PlanCase(testtools.TestCase):
         super().setUp()
         self.cloud = Cloud()
         self.heat = self.cloud.heat
-        self.heat.answer = fake_heat.answer
         self.plans = self.cloud.plans
         self.plan = self.plans.create('plan', content(**self.FILES))
 

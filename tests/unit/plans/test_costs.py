@@ -2,22 +2,19 @@
 """What plans are made of costs no more than a multiple of its size."""
 
 import contextlib
-import io
 import tarfile
 
 import pytest
 
 from heat_plugins import errors
 from heat_plugins.content import tarballs
-from heat_plugins.content import texts
-from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
-from heat_plugins.plans.content import selection
 from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.rendering import jinja
 from heat_plugins.plans.rendering import rendering
 from tests.unit import growth
+from tests.unit.plans import test_selection
+from tests.unit.plans import test_sources
 
 
 def template(size):
@@ -27,36 +24,18 @@ def template(size):
 
 
 def linked(size):
-    """Return a tarball of a chain of links, after some directories."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode='w') as tarball:
-        for number in range(size):
-            member = tarfile.TarInfo(f'a{number}')
-            member.type = tarfile.SYMTYPE
-            member.linkname = f'a{number + 1}'
-            tarball.addfile(member)
-        tarball.addfile(tarfile.TarInfo(f'a{size}'))
-    stream.seek(0)
-    return stream
-
-
-def choices(size):
-    """Return a map of many environments, each of which requires the next."""
-    listed = [
-        {'file': f'e/{n}', 'requires': [f'e/{n + 1}']} for n in range(size)
-    ]
-    groups = [{'environments': listed}]
-    return texts.dump({'topics': [{'environment_groups': groups}]})
-
-
-def select(text):
-    paths = [f'e/{number}' for number in range(text.count('file: ') + 1)]
-    offered = capabilities.read(text, paths, paths)
-    plan = environments.PlanEnvironment(
-        template='a',
-        environments=tuple(environments.Entry(path=path) for path in paths),
+    """Return a tarball of a chain of links."""
+    links = (
+        test_sources.special(f'a{n}', tarfile.SYMTYPE, f'a{n + 1}')
+        for n in range(size)
     )
-    selection.select(plan, offered, dict.fromkeys(paths, True))
+    return test_sources.tarball(*links, **{f'a{size}': b''})
+
+
+def select(requires):
+    paths = [f'{name}.yaml' for name in requires]
+    offered = test_selection.requiring(**requires)
+    test_selection.select(paths, dict.fromkeys(paths, True), offered)
 
 
 def rewrite(text):
@@ -73,7 +52,7 @@ def unified(lines):
     [
         (rewrite, template),
         (lambda file: (file.seek(0), tarballs.read(file)), linked),
-        (select, choices),
+        (select, lambda size: {f'e{n}': [f'e{n + 1}'] for n in range(size)}),
         (references.is_template, lambda size: '"{' * size + '\n"{' * size),
         (
             lambda paths: jinja.targets(dict.fromkeys(paths, '')),
@@ -94,16 +73,12 @@ def test_links_and_directories_have_a_limit(monkeypatch):
     with pytest.raises(errors.Invalid, match='link'):
         tarballs.read(linked(100))
     assert len(tarballs.read(linked(39))) == 40
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode='w') as tarball:
-        for number in range(7):
-            member = tarfile.TarInfo(f'a{number}')
-            member.type = tarfile.DIRTYPE
-            tarball.addfile(member)
+    folders = (
+        test_sources.special(f'a{n}', tarfile.DIRTYPE) for n in range(7)
+    )
     limits = tarballs.sources.SourceLimits(files=3)
-    stream.seek(0)
     with pytest.raises(errors.Invalid, match='more than 6 entries'):
-        tarballs.read(stream, limits)
+        tarballs.read(test_sources.tarball(*folders), limits)
     # Roles times templates have an end, too.
     monkeypatch.setattr(jinja, 'FILES', 100)
     content = {f'{n}.role.j2.yaml': '' for n in range(11)}
@@ -114,13 +89,11 @@ def test_links_and_directories_have_a_limit(monkeypatch):
         jinja.targets(content)
 
 
-@pytest.mark.parametrize(
-    'text', ['{{ ' + '1' * 5000 + ' }}', '{{ a' + '|b' * 20000 + ' }}']
-)
-def test_a_template_that_jinja_or_python_cannot_compile_is_refused(text):
-    with pytest.raises(errors.Invalid, match='Cannot render x') as caught:
-        rendering.render({'x.j2.yaml': text.encode()})
-    assert len(str(caught.value)) < 1000
+def test_a_template_that_jinja_or_python_cannot_compile_is_refused():
+    for text in '{{ ' + '1' * 5000 + ' }}', '{{ a' + '|b' * 20000 + ' }}':
+        with pytest.raises(errors.Invalid, match='Cannot render x') as caught:
+            rendering.render({'x.j2.yaml': text.encode()})
+        assert len(str(caught.value)) < 1000
     limits = rendering.RenderingLimits(source=len(text) - 1)
     with pytest.raises(errors.Invalid, match='exceed'):
         rendering.render({'x.j2.yaml': text.encode()}, limits)

@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""References are found, rewritten in place, and fetched once."""
+"""plan-environment.yaml and the references of files are read and written."""
+
+import dataclasses
+import functools
 
 import pytest
 import yaml
 
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins import yaml_reading
 from heat_plugins.content import texts
+from heat_plugins.objectstore import stores
 from heat_plugins.plans.content import environments
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
+from heat_plugins.plans.deploy import deploy_records
+from tests.unit.plans import fakes
 
 ROOT = 'heat_template_version: 2021-04-16\n'
+BINARY = b'\xff\xd8'
 
 
 def resolve(files, *enabled, template='root.yaml', asked=None, **more):
@@ -22,10 +31,9 @@ def resolve(files, *enabled, template='root.yaml', asked=None, **more):
     def fetch(paths):
         if asked is not None:
             asked.extend(paths)
-        found = {path: files[path] for path in paths if path in files}
         return {
-            path: text.encode() if isinstance(text, str) else text
-            for path, text in found.items()
+            path: files[path].encode() if files[path] != BINARY else BINARY
+            for path in {*paths} & files.keys()
         }
 
     entries = tuple(environments.Entry(path=path) for path in enabled)
@@ -150,9 +158,9 @@ def test_missing_and_binary_files():
         with pytest.raises(errors.Invalid, match=path):
             resolve(files, 'env.yaml')
     files = {'root.yaml': f'{ROOT}x: {{get_file: a.yaml}}'}
-    found = resolve({**files, 'a.yaml': b'\xff\xd8'})
+    found = resolve({**files, 'a.yaml': BINARY})
     assert found.files['a.yaml'] == '/9g=\n'
-    files = {'root.yaml': f'{ROOT}x: {{type: a.yaml}}', 'a.yaml': b'\xff\xd8'}
+    files = {'root.yaml': f'{ROOT}x: {{type: a.yaml}}', 'a.yaml': BINARY}
     with pytest.raises(errors.Invalid, match=r'a\.yaml is not in UTF-8'):
         resolve(files)
 
@@ -213,3 +221,129 @@ def test_what_is_too_large_for_heat_loses_comments_and_layout():
     assert texts.load(one, '') == expected
     assert len(one) < 1000
     assert '#' not in found.files['env.yaml']
+
+
+FULL = """\
+version: 1.0
+name: shop
+description: |
+  A shop
+template: root.yaml
+environments:
+  - {path: base.yaml}
+  - data: {parameter_defaults: {a: 1}}
+  - {path: ./environments//more.yaml}
+  - {path: ./base.yaml}
+parameter_defaults: {size: 3, script: "#!/bin/sh\\nrun\\n", day: "2020-01-01"}
+passwords: {Key: hunter2, Other: null}
+derived_parameters: {cores: "2"}
+resource_registry: {"OS::A::B": b.yaml}
+workflow_parameters: {w: {x: 1}}
+post_deployment:
+  - {workflow: shop.configure, input: {region: north}}
+  - action: std.noop
+required_validations: [prep, prep, "pre - deployment"]
+"""
+
+read = environments.PlanEnvironment.from_text
+
+
+def test_every_section_is_read_and_written_the_same():
+    found = read(FULL)
+    assert (found.version, found.description) == ('1.0', 'A shop')
+    # Of one that comes twice the last counts.
+    assert found.enabled == ('environments/more.yaml', 'base.yaml')
+    assert found.environments[0].data == {'parameter_defaults': {'a': 1}}
+    assert found.passwords == {'Key': 'hunter2', 'Other': None}
+    assert read(found.to_text()) == found
+    workflow, action = steps = deploy_records.steps(found)
+    assert (workflow.kind, workflow.name) == ('workflow', 'shop.configure')
+    assert workflow.input == {'region': 'north'}
+    assert action == jobs.Call(kind=jobs.CallKind.ACTION, name='std.noop')
+    required = ('prep', 'pre - deployment')
+    assert deploy_records.required(found) == required
+    for value in ('hunter2', 'size', 'north'):
+        assert value not in repr((found, steps))
+    bare = read('template: a')
+    assert deploy_records.steps(bare) == deploy_records.required(bare) == ()
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '[1]',
+        'a: [',
+        'template: ../root.yaml',
+        'template: [1]',
+        'name: x',
+        'template: a\nenvironments: {a: b}',
+        'template: a\nenvironments: [base.yaml]',
+        'template: a\nenvironments: [{path: /etc/x}]',
+        'template: a\nenvironments: [{data: 1}]',
+        'template: a\nenvironments: [{path: a, data: {}}]',
+        'template: a\nparameter_defaults: [1]',
+        'template: a\npasswords: hunter2',
+    ],
+)
+def test_what_is_no_such_file_is_refused(text):
+    with pytest.raises(errors.Invalid) as caught:
+        read(text)
+    assert 'hunter2' not in str(caught.value)
+
+
+def test_a_wrong_step_is_refused_with_its_place():
+    for wrong in (
+        *('shop.configure', '{}', "{workflow: ''}", '{workflow: 7}'),
+        *('{input: {}}', '{workflow: a, action: b}'),
+        *('{workflow: a, input: [b]}', '{workflow: a, inputs: {}}'),
+    ):
+        text = f'template: a\npost_deployment: [action: std.noop, {wrong}]'
+        with pytest.raises(errors.Invalid, match='Number 2'):
+            deploy_records.steps(read(text))
+    with pytest.raises(errors.Invalid):
+        deploy_records.steps(read('template: a\npost_deployment: {a: b}'))
+
+
+def test_required_validations_are_a_list_of_groups():
+    many = str([f'g{n}' for n in range(101)])
+    for wrong in ('prep', '[1]', '{a: b}', '[""]', many):
+        text = f'template: root.yaml\nrequired_validations: {wrong}\n'
+        with pytest.raises(errors.Invalid):
+            deploy_records.required(read(text))
+    files = fakes.content(**{environments.PATH: text.encode()})
+    with pytest.raises(errors.Invalid):
+        fakes.Cloud().plans.create('plan', files)
+
+
+def test_nothing_is_written_that_could_not_be_read_again():
+    deep = functools.reduce(lambda inner, _: [inner], range(5000), 1)
+    for value in [1] * 200_000, deep:
+        found = environments.PlanEnvironment(
+            template='a', parameter_defaults={'a': value}
+        )
+        with pytest.raises(errors.Invalid):
+            found.to_text()
+
+
+def test_a_hash_tells_contents_apart():
+    plan = fakes.Cloud().plans.create('plan', fakes.content())
+
+    def digest(**etags):
+        entries = {
+            path: stores.ListedObject(name=path, size=1, etag=etag)
+            for path, etag in etags.items()
+        }
+        return dataclasses.replace(plan, entries=entries).content_hash
+
+    one = digest(a='1', b='2')
+    assert digest(b='2', a='1') == one
+    for other in ({'a': '1'}, {'a': '2', 'b': '1'}, {'a': '1', 'c': '2'}):
+        assert digest(**other) != one
+
+
+def test_names_are_those_that_heat_and_stores_take():
+    for name in ('abc', 'A.b-c_1', 'x' * 180):
+        assert plans.check_name(name) == name
+    for name in ('ab', 'heat-plugins-x', '1abc', 'a/b', 'ä' * 3, 'x' * 181):
+        with pytest.raises(errors.Invalid):
+            plans.check_name(name)

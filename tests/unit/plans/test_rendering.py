@@ -40,70 +40,56 @@ class RenderTest(testtools.TestCase):
             if path not in content
         }
 
-    def refused(self, text, *words):
+    def refused(self, text, *words, **limits):
+        limits = rendering.RenderingLimits(**limits)
         with pytest.raises(errors.Invalid) as caught:
-            self.render(**{'x.j2.yaml': text})
-        for word in ('x.j2.yaml', *words):
+            rendering.render({'x.j2.yaml': text.encode()}, limits)
+        for word in words or ('x.j2.yaml',):
             assert word in str(caught.value)
 
     def test_a_name_says_for_what_it_is_rendered(self):
         roles = '{% for role in roles %}{{ role.name }} {% endfor %}'
         networks = '{% for n in networks %}{{ n.name_lower }} {% endfor %}'
-        for files, made in (
-            (
-                {'a/x.j2.yaml': roles + networks},
-                {'a/x.yaml': 'Web Db public inside dark '},
-            ),
-            (
-                {'a/x.role.j2.yaml': '{{role.name}}: {{role.tags}}'},
-                {'a/web-x.yaml': "Web: ['front']", 'a/db-x.yaml': 'Db: '},
-            ),
-            # Of old, roles were names alone.
-            (
-                {'x.role.j2.yaml': '{{role}} {{disable_constraints}}'},
-                {'web-x.yaml': 'Web ', 'db-x.yaml': 'Db True'},
-            ),
-            (
-                {
-                    'n/network_v6.network.j2.yaml': '{{network.name}}',
-                    'n/ports/port.network.j2.yaml': '{{network.name}}',
-                },
-                {
-                    'n/public_v6.yaml': 'Public',
-                    'n/inside_v6.yaml': 'Inner',
-                    'n/ports/public.yaml': 'Public',
-                    'n/ports/inside.yaml': 'Inner',
-                },
-            ),
-            (
-                {
-                    'x.role.j2.yaml': '{{role.name}}',
-                    'j2_excludes.yaml': 'name: [db-x.yaml]',
-                },
-                {'web-x.yaml': 'Web'},
-            ),
-            (
-                {
-                    'a/x.j2.yaml': "{% include 'y.j2' %}{% include 'z' ~ 1 %}",
-                    'a/y.j2': 'beside ',
-                    'y.j2': 'wrong',
-                    'z1': 'root',
-                },
-                {'a/x.yaml': 'beside root'},
-            ),
-            ({'x.yaml': '{{ 1 }}'}, {}),
-        ):
-            assert self.render(**files) == made
+        rendered = self.render(
+            **{
+                'a/x.j2.yaml': roles + networks,
+                'a/x.role.j2.yaml': '{{role.name}}: {{role.tags}}',
+                # Of old, roles were names alone.
+                'b.role.j2.yaml': '{{role}} {{disable_constraints}}',
+                'n/network_v6.network.j2.yaml': '{{network.name}}',
+                'n/ports/port.network.j2.yaml': '{{network.name}}',
+                'c.role.j2.yaml': '{{role.name}}',
+                'j2_excludes.yaml': 'name: [db-c.yaml]',
+                'd/x.j2.yaml': "{% include 'y.j2' %}{% include 'z' ~ 1 %}",
+                'd/y.j2': 'beside ',
+                'y.j2': 'wrong',
+                'z1': 'root',
+                'x.yaml': '{{ 1 }}',
+            }
+        )
+        assert rendered == {
+            'a/x.yaml': 'Web Db public inside dark ',
+            'a/web-x.yaml': "Web: ['front']",
+            'a/db-x.yaml': 'Db: ',
+            'web-b.yaml': 'Web ',
+            'db-b.yaml': 'Db True',
+            'n/public_v6.yaml': 'Public',
+            'n/inside_v6.yaml': 'Inner',
+            'n/ports/public.yaml': 'Public',
+            'n/ports/inside.yaml': 'Inner',
+            'web-c.yaml': 'Web',
+            'd/x.yaml': 'beside root',
+        }
 
     def test_python_and_other_files_are_out_of_reach(self):
         for path in ('/etc/passwd', '../../../etc/passwd', 'nope'):
             self.refused(f"{{% include '{path}' %}}", 'TemplateNotFound')
-        self.refused('{% if %}', 'line 1', 'TemplateSyntaxError')
+        self.refused('{% if %}', 'x.j2.yaml', 'line 1', 'TemplateSyntaxError')
         for text in (
             "{{ ''.__class__.__mro__[1].__subclasses__() }}",
             '{{ cycler.__init__.__globals__.os.popen("id").read() }}',
         ):
-            self.refused(text, 'Cannot render ')
+            self.refused(text, 'Cannot render x.j2.yaml')
         formatted = "{{ '{0.__class__}'.format(roles) }}"
         for text in (formatted, '{{ roles.__class__ }}'):
             assert self.render(**{'x.j2.yaml': text}) == {'x.yaml': ''}
@@ -130,23 +116,17 @@ class RenderTest(testtools.TestCase):
         assert found == {'a.yaml': '3', 'b.yaml': '3'}
 
     def test_data_that_is_none_is_told(self):
-        for path, *texts in (
-            # YAML takes the last for a switch.
-            ('roles_data.yaml', '{a: b}', '[1]', '[{}]', '[{name: Off}]'),
-            ('network_data.yaml', '{a: b}', '[1]', '[{}]', '[{name: Off}]'),
-            ('j2_excludes.yaml', '[a]', 'name: a'),
+        # YAML takes the last for a switch.
+        wrong = ('{a: b}', '[1]', '[{}]', '[{name: Off}]')
+        for path, texts in (
+            ('roles_data.yaml', wrong),
+            ('network_data.yaml', wrong),
+            ('j2_excludes.yaml', ('[a]', 'name: a')),
         ):
             for text in texts:
                 files = {path: text.encode(), 'x.j2.yaml': b''}
                 with pytest.raises(errors.Invalid, match=path):
                     rendering.render(files)
-
-    def stopped(self, text, **limits):
-        """Render what takes too much; return what is said."""
-        limits = rendering.RenderingLimits(**limits)
-        with pytest.raises(errors.Invalid) as caught:
-            rendering.render({'x.j2.yaml': text.encode()}, limits)
-        return str(caught.value)
 
     def test_what_takes_too_much_is_stopped(self):
         loops = (
@@ -154,20 +134,16 @@ class RenderTest(testtools.TestCase):
             '{% endfor %}{% endfor %}'
         )
         for text in (loops, '{{ 2 ** (10 ** 9) % 3 ** (10 ** 7) }}'):
-            assert '1 seconds' in self.stopped(text, seconds=1)
-        assert '9000 bytes' in self.stopped("{{ 'x' * 9999 }}", output=9000)
+            self.refused(text, '1 seconds', seconds=1)
+        self.refused("{{ 'x' * 9999 }}", '9000 bytes', output=9000)
         for text in (
             "{{ 'a'|center(2000000000) }}",
-            "{{ '%2000000000d'|format(1) }}",
-            "{{ 'a' * 10**10 }}",
-            "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}",
             '{% set all = [] %}{% for a in range(99999) %}'
             "{% if all.append('x' * 99999 ~ a) %}{% endif %}{% endfor %}",
         ):
-            said = self.stopped(text, memory=256 * 1024 * 1024)
-            assert '256 MiB' in said
+            self.refused(text, '256 MiB', memory=256 * 1024 * 1024)
         self.patch(jinja, '__name__', 'no.such.module')
-        assert 'ended with code 1' in self.stopped('x')
+        self.refused('x', 'ended with code 1')
 
     def test_it_knows_nothing_of_the_process_that_asked_for_it(self):
         environ = {**os.environ, 'OS_PASSWORD': 'geheim'}

@@ -1,39 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rule says what of a plan is secret: lists, exports and errors follow."""
+"""What of a plan is secret, its passwords, and the roles of its servers."""
 
 import dataclasses
 import io
+import json
+import re
 
-import testtools
+import pytest
 
+from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import tarballs
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
+from heat_plugins.plans.content import roles
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.parameters import settings
 from tests.unit.plans import fakes
 
 
-class NamesTest(testtools.TestCase):
-    def test_a_name_is_hidden_by_a_template_or_has_a_password(self):
-        """The whole value of a secret is secret."""
-        hidden = {'hidden': True}
-        declared = (
-            {'Root': hidden, 'Password': {}, 'Own': {}, 'Keys': hidden},
-            {'Root': {}, 'Who': {'hidden': 'false'}},
-        )
-        plan = environments.PlanEnvironment(
-            template='root.yaml', passwords={'Own': None}
-        )
-        content = references.Resolved(template='{}', environments=(), files={})
-        found = secrecy.SecretNames.of(content, plan, declared)
-        assert found.secret == {'Root', 'Own', 'Keys'}
-        assert found.known == {'Root', 'Password', 'Who', 'Own', 'Keys'}
-        values = {'Who': {'a': 'visible'}, 'Keys': {'a': ['heimlich']}}
-        assert set(found.texts(values)) == {'heimlich'}
-        assert found.without(values) == {'Who': {'a': 'visible'}}
+def test_a_name_is_hidden_by_a_template_or_has_a_password():
+    hidden = {'hidden': True}
+    declared = (
+        {'Root': hidden, 'Password': {}, 'Own': {}, 'Keys': hidden},
+        {'Root': {}, 'Who': {'hidden': 'false'}},
+    )
+    plan = environments.PlanEnvironment(
+        template='root.yaml', passwords={'Own': None}
+    )
+    content = references.Resolved(template='{}', environments=(), files={})
+    found = secrecy.SecretNames.of(content, plan, declared)
+    assert found.secret == {'Root', 'Own', 'Keys'}
+    assert found.known == {'Root', 'Password', 'Who', 'Own', 'Keys'}
+    # The whole value of a secret is secret.
+    values = {'Who': {'a': 'visible'}, 'Keys': {'a': ['heimlich']}}
+    assert set(found.texts(values)) == {'heimlich'}
+    assert found.without(values) == {'Who': {'a': 'visible'}}
 
 
 class FieldTest(fakes.PlanCase):
@@ -64,15 +67,12 @@ parameters:
         'Gone': 'geheim-2',
     }
 
-    def setUp(self):
-        super().setUp()
-        self.change(
+    def test_a_list_of_parameters_and_an_export(self):
+        plan = self.change(
             parameter_defaults=self.SET,
             workflow_parameters={'a': {'b_password': 'geheim-4'}},
         )
-
-    def test_a_list_of_parameters(self):
-        root = settings.show(self.plans, self.plans.load('plan')).root
+        root = settings.show(self.plans, plan).root
         found = parameters.effective(root)
         shown = str(dataclasses.asdict(root))
         assert 'geheim' not in shown
@@ -81,8 +81,6 @@ parameters:
         assert hidden == {'PcsdPassword', 'MysqlRoot'}
         assert found['Extra'][0].value == {'a': 1}
         assert found['PcsdPassword'][0].default == masking.MASK
-
-    def test_an_export(self):
         file = io.BytesIO()
         left_out = self.plans.export('plan', file)
         file.seek(0)
@@ -91,3 +89,93 @@ parameters:
         assert 'visible' in text
         assert 'a: 1' in text
         assert left_out.values == ('Gone', 'MysqlRoot', 'PcsdPassword', 'a')
+
+
+def passwords(parameters, **sections):
+    """Return the passwords for a root template with parameters."""
+    plan = environments.PlanEnvironment(template='root.yaml', **sections)
+    root = json.dumps({'parameters': parameters}).encode()
+    return secrecy.with_passwords(plan, {'root.yaml': root}).passwords
+
+
+SECRET = {'type': 'string', 'hidden': True}
+
+
+def test_a_hidden_text_without_a_default_needs_one():
+    for more, needs in (
+        ({}, True),
+        ({'hidden': 'true'}, True),
+        ({'hidden': 'false'}, False),
+        ({'type': 'json'}, False),
+        ({'default': ''}, False),
+        # Those are left to the user.
+        ({'constraints': [{'length': {'max': 16}}]}, False),
+        ({'constraints': [1]}, False),
+    ):
+        assert bool(passwords({'Key': {**SECRET, **more}})) == needs
+
+
+def test_it_is_long_and_plain_and_made_once():
+    found = passwords({'B': SECRET}, passwords={'A': None})
+    assert set(found) == {'A', 'B'}
+    for value in found.values():
+        assert re.fullmatch('[A-Za-z0-9]{32}', value)
+    assert found['B'] != found['A']
+    # A value stays, and a set parameter needs none.
+    given = {'A': 'mine', 'B': ''}
+    found = passwords(
+        dict.fromkeys('ABC', SECRET),
+        passwords=given,
+        parameter_defaults={'C': 'mine'},
+    )
+    assert found == {**given, 'C': None}
+
+
+def test_roles_are_read():
+    [role] = roles.from_roles_data(
+        '- name: Web\n'
+        '  description: |\n'
+        '    Serves\n'
+        '    pages\n'
+        '  CountDefault: 3\n'
+        '  tags: [front]\n'
+        '  networks: {Public: {subnet: x}}\n'
+        '  ServicesDefault: [OS::A::B]\n'
+        '  ImageDefault: img\n'
+    )
+    assert role.description == 'Serves pages'
+    assert role.count == 3
+    assert role.tags == ('front',)
+    assert role.networks == ('Public',)
+    assert role.services == ('OS::A::B',)
+    assert role.data['ImageDefault'] == 'img'
+
+
+def test_what_is_no_list_of_roles_is_refused():
+    for text in ('{a: b}', '[1]', '[{}]', 'a: ['):
+        with pytest.raises(errors.Invalid):
+            roles.from_roles_data(text)
+
+
+def test_groups_of_a_template_are_roles():
+    found = roles.from_template(
+        'parameters:\n'
+        '  Count: {type: number, default: 2}\n'
+        '  None: {type: number}\n'
+        'resources:\n'
+        '  A:\n'
+        '    type: OS::Heat::ResourceGroup\n'
+        '    description: Some\n'
+        '    properties: {count: {get_param: Count}}\n'
+        '  B:\n'
+        '    type: OS::Heat::ResourceGroup\n'
+        '    properties: {count: {get_param: None}}\n'
+        '  C:\n'
+        '    type: OS::Heat::AutoScalingGroup\n'
+        '    properties: {desired_capacity: 5}\n'
+        '  D: {type: OS::Heat::Value}\n',
+        'root.yaml',
+    )
+    counts = {role.name: role.count for role in found}
+    assert counts == {'A': 2, 'B': None, 'C': 5}
+    assert found[0].description == 'Some'

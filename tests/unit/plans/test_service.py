@@ -3,23 +3,26 @@
 
 import contextlib
 import dataclasses
-import functools
 import io
 import tarfile
 
 import pytest
 
 from heat_plugins import errors
+from heat_plugins import pools
 from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_claims
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import exporting
+from tests.unit import fake_swift
+from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'
 
 
-class PlansCase(fakes.PlanCase):
+class PlansTest(fakes.PlanCase):
     def setUp(self):
         super().setUp()
         self.sent = len(self.cloud.swift.seen)
@@ -32,8 +35,6 @@ class PlansCase(fakes.PlanCase):
             if one.method == 'PUT'
         )
 
-
-class UpdateTest(PlansCase):
     def test_only_changes_are_sent(self):
         other = fakes.content(**{'base.yaml': b'{}', 'new.yaml': b'{}'})
         for _ in range(2):
@@ -110,8 +111,6 @@ class UpdateTest(PlansCase):
         self.plans.update('other', mine, delete=['deep/all.j2.yaml'])
         assert objects['deep/all.yaml'] == b'mine'
 
-
-class DeleteTest(PlansCase):
     def test_nothing_is_left(self):
         seen = []
         self.cloud.objects().update({f'x/{n}': b'' for n in range(10001)})
@@ -141,6 +140,12 @@ class DeleteTest(PlansCase):
         assert self.cloud.objects() == {}
         assert self.cloud.registry.records == {}
         # And a record of another user, also one that came in between.
+        self.plans.create('other', fakes.content())
+        theirs = dataclasses.replace(record, name='other', values={})
+        self.cloud.registry.records['other'] = theirs
+        self.plans.delete('other')
+        assert self.cloud.objects('other') is None
+        assert self.cloud.registry.records.pop('other') == theirs
         claims = plan_claims.Claims(self.cloud.registry)
         for values in ({}, {'heat_plugins_plan': {'token': 'theirs'}}):
             claim = claims.take('other', '')
@@ -148,13 +153,6 @@ class DeleteTest(PlansCase):
             self.cloud.registry.records['other'] = theirs
             claims.release(claim)
             assert self.cloud.registry.records.pop('other') == theirs
-
-    def test_a_record_of_another_user_stays(self):
-        theirs = plan_claims.Record(name='plan', description='', values={})
-        self.cloud.registry.records['plan'] = theirs
-        self.plans.delete('plan')
-        assert self.cloud.objects() is None
-        assert self.cloud.registry.records == {'plan': theirs}
 
     def test_a_listing_that_lags_is_waited_for(self):
         self.cloud.swift.lagging.add(('plan', 'base.yaml'))
@@ -176,26 +174,10 @@ class DeleteTest(PlansCase):
         kind = errors.PlanUnfinished
         said = self.refused(self.plans.load, 'plan', kind=kind)
         assert 'deleting' in said
-        again = functools.partial(self.plans.create, resume=True)
-        self.refused(again, 'plan', fakes.content(), kind=kind)
+        resume = {'kind': kind, 'resume': True}
+        self.refused(self.plans.create, 'plan', fakes.content(), **resume)
         self.plans.delete('plan')
         assert self.cloud.objects() is None
-
-
-class LockTest(PlansCase):
-    """How leases themselves behave is in the tests of `objectstore.lease`."""
-
-    def setUp(self):
-        super().setUp()
-        self.dead = []
-
-    def die_with_lock(self, name='plan'):
-        """Leave the lock of somebody who is taken for dead."""
-        dead = self.cloud.service().lock(name)
-        dead.__enter__()
-        # Whoever is forgotten gives it back.
-        self.dead.append(dead)
-        self.cloud.now += 901
 
     def test_a_lock_is_waited_for_and_then_its_holder_is_named(self):
         with contextlib.ExitStack() as other:
@@ -242,15 +224,17 @@ class LockTest(PlansCase):
     def test_one_dead_after_the_other_is_succeeded_and_not_waited_for(self):
         longest = 'x' * 180
         self.plans.create(longest, fakes.content())
+        # Whoever is forgotten gives its lock back.
+        dead = []
         for name in ('plan', longest):
             for _ in range(3):
-                self.die_with_lock(name)
+                dead.append(self.cloud.service().lock(name))
+                dead[-1].__enter__()
+                self.cloud.now += 901
             self.plans.delete(name)
         assert self.cloud.slept == []
         assert self.cloud.registry.records == {}
 
-
-class ReadTest(PlansCase):
     def test_reading_and_an_empty_change_write_nothing(self):
         assert self.change() == self.plan
         assert self.written() == []
@@ -270,19 +254,7 @@ class ReadTest(PlansCase):
         assert 'no environment' in said
         assert self.written() == []
 
-    def test_roles_are_those_of_the_root_template_without_a_list(self):
-        group = b'{type: OS::Heat::ResourceGroup, properties: {count: 2}}'
-        self.cloud.objects()['root.yaml'] = b'resources: {Web: %s}' % group
-        [role] = self.plans.roles(self.plans.load('plan'))
-        assert (role.name, role.count) == ('Web', 2)
-        self.plans.update('plan', {'roles_data.yaml': b'[{name: Db}]'})
-        [role] = self.plans.roles(self.plans.load('plan'))
-        assert role.name == 'Db'
-
-
-class ExportTest(PlansCase):
     def exported(self, **options):
-        """Return what was left out, and the files of the tarball."""
         file = io.BytesIO()
         left_out = self.plans.export('plan', file, **options)
         file.seek(0)
@@ -319,8 +291,6 @@ class ExportTest(PlansCase):
         self.cloud.write_past_checks('root.yaml', b'a: [')
         assert self.exported()[0].values == ('secret', 'who')
 
-
-class ListTest(PlansCase):
     def test_plans_are_listed_without_the_object_store(self):
         self.plans.create('one', fakes.content())
         self.cloud.registry.records['x'] = plan_claims.Record(
@@ -343,3 +313,55 @@ class ListTest(PlansCase):
         states = {one.name: one.state for one in self.plans.summaries()}
         half = dict.fromkeys(['half', 'named'], 'creating')
         assert states == {'plan': 'ready', **half}
+
+
+def record(name, **values):
+    return plan_claims.Record(name=name, description='é', values=values)
+
+
+@pytest.fixture(params=[fake_swift.Cluster, fake_swift.ceph])
+def store(request):
+    return request.param().store()
+
+
+@pytest.fixture
+def names(store):
+    return plan_claims.Names(store, pools.Pool(wait=0))
+
+
+def test_a_name_is_taken_and_given_back_once(store, names):
+    assert names.find() == []
+    assert names.get('b') is None
+    assert names.create(record('b', x=1))
+    assert not names.create(record('b', x=2))
+    assert names.get('b') == record('b', x=1)
+    for name in ('plan-lock:a', 'a'):
+        names.create(record(name))
+    found = [one.name for one in names.find()]
+    assert found == ['a', 'b', 'plan-lock:a']
+    assert names.delete('a')
+    assert not names.delete('a')
+    for body in (b'', b'[]', b'{"values": 1}', b'x' * 70000):
+        store.put_object(f'{plan_claims.CONTAINER}-project-1', 'b', body)
+        with pytest.raises(errors.ServiceError, match='delete it'):
+            names.get('b')
+
+
+def test_a_plan_keeps_its_record_and_a_lock_keeps_others_out(store, names):
+    slept = []
+    plans = plan_service.Plans(
+        store,
+        names,
+        fake_heat.Heat(),
+        clock=lambda: 1e9 + len(slept),
+        sleep=slept.append,
+    )
+    plans.create('plan', fakes.content())
+    before = names.get('plan')
+    with pytest.raises(errors.Exists):
+        plans.create('plan', fakes.content())
+    assert names.get('plan') == before
+    with plans.lock('plan'), pytest.raises(errors.PlanBusy):
+        plans.delete('plan')
+    plans.delete('plan')
+    assert names.find() == []

@@ -4,7 +4,6 @@
 import json
 
 from heat_plugins import errors
-from heat_plugins.validations import running
 from heat_plugins.validations import validation_operations
 from tests.unit.plans import fakes
 
@@ -16,23 +15,13 @@ def playbook(name, *groups, hosts='all', **more):
     return json.dumps([play]).encode()
 
 
-RESULTS = {
-    'ok': ('runner_on_ok', {}),
-    'changed': ('runner_on_ok', {'changed': True}),
-    'skipped': ('runner_on_skipped', {}),
-    'failed': ('runner_on_failed', {}),
-    'unreachable': ('runner_on_unreachable', {}),
-}
-
-
 def result(state='ok', host='localhost', task='look', message=''):
     """Return the event of a task that has ended on a host."""
-    event, values = RESULTS[state]
+    changed = state == 'changed'
     data = {'play': 'all', 'task': task, 'host': host, 'duration': 0.1}
-    return {
-        'event': event,
-        'event_data': {**data, 'res': {**values, 'msg': message}},
-    }
+    data['res'] = {'changed': changed, 'msg': message}
+    event = 'ok' if changed else state
+    return {'event': f'runner_on_{event}', 'event_data': data}
 
 
 def began(task):
@@ -106,19 +95,16 @@ class Machine:
         self.broken = ()
         self.while_waiting = lambda: None
 
-    def seam(self):
-        return running.Machine(
-            check=self._check,
-            begin=self._begin,
-            monotonic=lambda: self.now,
-            sleep=self._sleep,
-        )
+    # As `running.Machine` has them
 
-    def _check(self):
+    def monotonic(self):
+        return self.now
+
+    def check(self):
         if self.absent:
             raise errors.Refused(self.absent)
 
-    def _begin(self, setting, path):
+    def begin(self, setting, path):
         if path in self.broken:
             raise OSError(28, 'No space left on device')
         made = Process(self, setting, path)
@@ -127,7 +113,7 @@ class Machine:
         self.most = max(self.most, len(self.running))
         return made
 
-    def _sleep(self, seconds):
+    def sleep(self, seconds):
         self.now += seconds
         self.while_waiting()
 
@@ -162,15 +148,12 @@ class Cloud(fakes.Cloud):
         self.heat.output = self.servers.output
         self.heat.servers = self.servers.servers
         self.validations = validation_operations.ValidationOperations(
-            self.plans, machine=self.machine.seam()
+            self.plans, machine=self.machine
         )
-
-    def make(self, **more):
-        """Make the plan, with files that go over those of `fakes`."""
         files = {
             'validations/cpu.yaml': playbook('CPUs', 'prep', 'size'),
             'validations/ram.yaml': playbook('Memory', 'prep'),
             'validations/dns.yaml': playbook('Names', 'after'),
             'validations/roles/look/tasks/main.yaml': b'[]',
         }
-        return self.plans.create('plan', fakes.content(**files, **more))
+        self.plans.create('plan', fakes.content(**files))

@@ -32,12 +32,9 @@ class OperationsTest(testtools.TestCase):
         super().setUp()
         self.cloud = fakes.Cloud()
         self.machine = self.cloud.machine
+        self.deployer = deploying.Deployer(self.cloud.plans)
         self.validations = self.cloud.validations
         self.ledger = self.validations.ledger
-        self.make()
-
-    def make(self):
-        self.cloud.make()
 
     def run_all(self, **options):
         return self.validations.run('plan', **options)
@@ -55,8 +52,6 @@ class OperationsTest(testtools.TestCase):
     def report(self, name, *news):
         self.machine.reports[f'validations/{name}.yaml'] = list(news)
 
-
-class RunTest(OperationsTest):
     def test_one_source_is_named_and_of_a_plan_only_its_folder_read(self):
         for given in (
             {},
@@ -156,14 +151,6 @@ class RunTest(OperationsTest):
         assert messages == ['is ******'] * 4
         assert found['stdout'] == 'is ******\n' * 4
 
-
-class StopTest(OperationsTest):
-    """Runs with `dns` endless."""
-
-    def setUp(self):
-        super().setUp()
-        self.report('dns', *SLOW)
-
     def after(self, seconds, act):
         """Let something happen once a run has lasted for a while."""
         start = self.machine.now
@@ -176,6 +163,7 @@ class StopTest(OperationsTest):
         self.machine.while_waiting = wait
 
     def test_a_run_is_stopped_from_afar(self):
+        self.report('dns', *SLOW)
         stop, stopped = self.validations.stop, []
         self.after(5, lambda: stopped.append(stop(*self.ids())))
         run = self.run_all(at_once=1)
@@ -199,6 +187,7 @@ class StopTest(OperationsTest):
             [run] = self.validations.results()
             seen.add(str(run['state']))
 
+        self.report('dns', *SLOW)
         # The object store's time is the machine's here.
         self.cloud.swift.now = lambda: self.machine.now
         self.machine.while_waiting = look
@@ -209,7 +198,6 @@ class StopTest(OperationsTest):
         assert self.machine.now > 1120
 
     def test_a_run_continues_while_the_object_store_is_out_of_order(self):
-        self.report('dns', fakes.result(), fakes.end())
         self.validations.ledger = ledgers.Ledger(
             self.cloud.swift.store(), pools.Pool(wait=0)
         )
@@ -231,8 +219,6 @@ class StopTest(OperationsTest):
         self.assertRaises(errors.Denied, self.run_all)
         assert self.machine.running == []
 
-
-class ResultsTest(OperationsTest):
     def test_runs_are_listed_the_latest_first_and_only_some_are_kept(self):
         self.ledger.begin(silent())
         for number in range(1, 4):
@@ -275,21 +261,10 @@ class ResultsTest(OperationsTest):
                 self.validations.result(run['id'])
             assert self.ids() == [other['id']]
 
-
-class RequiredTest(OperationsTest):
-    """A plan whose deployment needs the group prep: cpu and ram."""
-
-    def setUp(self):
-        super().setUp()
-        self.deployer = deploying.Deployer(self.cloud.plans)
-
-    def make(self):
-        text = (
-            b'template: root.yaml\n'
-            b'environments: [{path: base.yaml}]\n'
-            b'required_validations: [prep]\n'
-        )
-        self.cloud.make(**{'plan-environment.yaml': text})
+    def require(self):
+        """Let a deployment need the group prep: cpu and ram."""
+        required = {'required_validations': ['prep']}
+        fakes.fakes.change(self.cloud.plans, more=required)
 
     def refused(self):
         error = self.assertRaises(errors.Refused, self.deployer.start, 'plan')
@@ -297,6 +272,7 @@ class RequiredTest(OperationsTest):
         assert self.cloud.heat.stacks == {}
 
     def test_until_all_of_them_have_passed_nothing_is_deployed(self):
+        self.require()
         assert self.validations.required('plan') == {'groups': ['prep']}
         self.refused()
         self.run_all(validations=['cpu', 'dns'])
@@ -317,6 +293,7 @@ class RequiredTest(OperationsTest):
         self.deployer.start('plan')
 
     def test_they_count_once_the_run_has_passed_whoever_dies_then(self):
+        self.require()
         write = self.ledger.write
 
         def write_and_die(run):
@@ -330,19 +307,13 @@ class RequiredTest(OperationsTest):
         assert run['state'] == 'PASSED'
         self.deployer.start('plan')
 
-
-class WorkTest(OperationsTest):
-    """The steps of the workflow validations.run."""
-
-    GIVEN = {'plan': 'plan', 'groups': ['prep'], 'run_id': None}
-
-    def setUp(self):
-        super().setUp()
-        self.state = None
+    # Of the steps of the workflow validations.run.
+    state = None
 
     def step(self, **outcome):
         """Take a step as Mistral does; return it."""
-        step = self.validations.work(self.GIVEN, self.state, outcome or None)
+        given = {'plan': 'plan', 'groups': ['prep'], 'run_id': None}
+        step = self.validations.work(given, self.state, outcome or None)
         step = json.loads(json.dumps(step))
         self.state = step['state']
         return step

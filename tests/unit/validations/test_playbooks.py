@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Playbooks as ansible-runner runs them; a script stands in for it here."""
+"""Playbooks as ansible-runner, here a script, runs them; what they report."""
 
 import contextlib
 import json
@@ -14,11 +14,17 @@ import textwrap
 import time
 from unittest import mock
 
+import fixtures
+import pytest
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
+from heat_plugins.validations import judging
 from heat_plugins.validations import playbooks
+from heat_plugins.validations import validation_ledger
+from tests.unit.validations import fakes
 
 # Has a child that leaves its session, and one that leaves its parent too.
 FAMILY = """\
@@ -55,9 +61,7 @@ def running(seconds):
 class PlaybookCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        made = tempfile.TemporaryDirectory()
-        self.addCleanup(made.cleanup)
-        self.folder = pathlib.Path(made.name)
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.temporary = self.folder / 'temporary'
         self.temporary.mkdir()
         self.variable('TMPDIR', str(self.temporary))
@@ -73,9 +77,7 @@ class PlaybookCase(testtools.TestCase):
         self.seconds = f'3{time.time_ns() % 10**9}'
 
     def variable(self, name, value):
-        patch = mock.patch.dict(os.environ, {name: value})
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.useFixture(fixtures.EnvironmentVariable(name, value))
 
     def begin(self, script, **options):
         """Begin a playbook; the script runs in its directory."""
@@ -102,67 +104,52 @@ class PlaybookCase(testtools.TestCase):
             time.sleep(0.02)
 
 
-class DirectoryTest(PlaybookCase):
-    def begin(self, **options):
-        return super().begin(
-            'echo "$@" > command; env > environment', **options
-        )
-
-    def json(self, path):
-        return json.loads((self.directory() / path).read_text())
-
-    def test_no_other_user_may_read_what_is_secret(self):
-        host = inventory.Host(name='a', address='10.0.0.1')
-        self.begin(
-            key=' a key\n\n',
-            variables={'password': 'hunter2'},
-            hosts=(host,),
-            timeout=9,
-        )
-        assert self.directory().stat().st_mode & 0o777 == 0o700
-        for path in ('ssh_key', 'env/extravars', 'inventory/hosts.json'):
-            mode = (self.directory() / path).stat().st_mode & 0o777
-            assert mode == 0o600, path
-        file = self.directory() / 'ssh_key'
-        assert file.read_text() == ' a key\n'
-        found = self.json('inventory/hosts.json')['all']['children']['stack']
-        assert found['vars']['ansible_ssh_private_key_file'] == str(file)
-        assert self.json('env/settings')['job_timeout'] == 9
-
-    def test_no_secret_is_on_a_command_line_or_in_an_environment(self):
+class PlaybookTest(PlaybookCase):
+    def test_ansible_is_told_all_and_nobody_else_what_is_secret(self):
         self.variable('OS_PASSWORD', 'hunter2')
         self.variable('ANSIBLE_LIBRARY', '/theirs')
-        playbook = self.begin(key='hunter2', variables={'a': 'hunter2'})
-        self.until(playbook.ended)
-        command = (self.directory() / 'command').read_text()
-        given = (self.directory() / 'environment').read_text()
-        assert command == (
-            f'run {self.directory()} --playbook a.yaml --ident run --quiet '
-            '--forks=5\n'
+        roles = 'validations/roles'
+        run = f'{roles}/r/files/run.sh'
+        playbook = self.begin(
+            'echo "$@" > command; env > environment',
+            content={run: b'#!/bin/sh\n'},
+            key=' hunter2\n\n',
+            variables={'password': 'hunter2'},
+            hosts=(inventory.Host(name='a', address='10.0.0.1'),),
+            timeout=9,
         )
+        folder = self.directory()
+
+        def load(path):
+            return json.loads((folder / path).read_text())
+
+        assert folder.stat().st_mode & 0o777 == 0o700
+        for path in ('ssh_key', 'env/extravars', 'inventory/hosts.json'):
+            assert (folder / path).stat().st_mode & 0o777 == 0o600, path
+        key = folder / 'ssh_key'
+        assert key.read_text() == ' hunter2\n'
+        found = load('inventory/hosts.json')['all']['children']['stack']
+        assert found['vars']['ansible_ssh_private_key_file'] == str(key)
+        assert load('env/settings')['job_timeout'] == 9
+        paths = load('env/envvars')['ANSIBLE_ROLES_PATH']
+        assert paths == str(folder / 'project' / roles)
+        assert os.access(folder / 'project' / run, os.X_OK)
+        assert (folder / 'ansible.cfg').read_text() == ''
+        # No secret is on a command line or in an environment.
+        self.until(playbook.ended)
+        assert (folder / 'command').read_text() == (
+            f'run {folder} --playbook a.yaml --ident run --quiet --forks=5\n'
+        )
+        given = (folder / 'environment').read_text()
         assert 'hunter2' not in given
         assert '/theirs' not in given
 
-    def test_ansible_is_told_of_roles_and_of_no_configuration(self):
-        roles = 'validations/roles'
-        run = f'{roles}/r/files/run.sh'
-        self.begin(content={run: b'#!/bin/sh\n'})
-        project = self.directory() / 'project'
-        assert self.json('env/envvars')['ANSIBLE_ROLES_PATH'] == str(
-            project / roles
-        )
-        assert os.access(project / run, os.X_OK)
-        assert (self.directory() / 'ansible.cfg').read_text() == ''
-
     def test_one_that_cannot_be_begun_leaves_no_directory(self):
-        self.patch(
-            subprocess, 'Popen', mock.Mock(side_effect=OSError(12, 'memory'))
-        )
-        self.assertRaises(OSError, self.begin)
+        failing = mock.Mock(side_effect=OSError(12, 'memory'))
+        self.patch(subprocess, 'Popen', failing)
+        self.assertRaises(OSError, self.begin, '')
         assert [*self.temporary.iterdir()] == []
 
-
-class EventsTest(PlaybookCase):
     def test_events_are_read_once_and_in_their_order(self):
         playbook = self.begin(
             textwrap.dedent("""\
@@ -246,12 +233,115 @@ class EndTest(PlaybookCase):
         assert found.stdout == '1\n', found.stderr
 
 
-class CheckTest(testtools.TestCase):
-    def test_what_is_missing_is_named_with_the_remedy(self):
-        self.patch(shutil, 'which', lambda name, path: None)
-        error = self.assertRaises(errors.Refused, playbooks.check)
-        for word in (
-            'ansible-runner and ansible-core',
-            'pip install ansible-runner ansible-core',
+def test_what_is_missing_is_named_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(shutil, 'which', lambda name, path: None)
+    remedy = 'pip install ansible-runner ansible-core'
+    with pytest.raises(errors.Refused, match=remedy):
+        playbooks.check()
+
+
+State = validation_ledger.ValidationState
+
+
+class AccountTest(testtools.TestCase):
+    def judge(self, *news, secrets=()):
+        self.account = judging.Account(
+            catalogue.Validation(
+                id='a', path='a.yaml', name='A', hosts=('web',)
+            ),
+            secrets,
+        )
+        self.account.begun(100.0)
+        events = (event for event in news if 'status' not in event)
+        self.account.take(events, 101.26)
+        ends = [event for event in news if 'status' in event]
+        self.account.ended(**(ends or [fakes.end('')])[0])
+        return self.account.outcome.state, self.account.outcome.reason
+
+    def test_it_passes_if_each_host_does(self):
+        found = self.judge(
+            fakes.result(),
+            fakes.result('changed'),
+            fakes.result('skipped', host='b'),
+            # The playbook has rescued it; others are unknown.
+            fakes.result('failed', host='b'),
+            {'event': 'new', 'event_data': None},
+            fakes.end(),
+        )
+        assert found == (State.PASSED, '')
+        assert self.account.outcome.hosts == {
+            'localhost': {'ok': 1, 'changed': 1},
+            'b': {'skipped': 1, 'failed': 1},
+        }
+        assert self.account.outcome.seconds == 1.3
+
+    def test_its_reason_is_the_first_failure(self):
+        found = self.judge(
+            fakes.result(),
+            fakes.result('failed', 'b', 'memory', 'only\n 4 GB'),
+            fakes.result('unreachable', 'c'),
+            fakes.end('failed'),
+        )
+        said = 'b: memory: only 4 GB (and 1 more hosts)'
+        assert found == (State.FAILED, said)
+
+    def test_each_other_end_has_its_state_and_its_reason(self):
+        looked, failed = fakes.result(), fakes.end('failed')
+        stopped, timeout = fakes.end('stopped', left=2), fakes.end('timeout')
+        for state, said, *news in (
+            ('FAILED', 'none is in web;', {'event': 'no-hosts'}, fakes.end()),
+            ('FAILED', 'failed: no Origin', {'stdout': 'no\nOrigin'}, failed),
+            ('FAILED', 'was killed: memory', looked, {'stdout': 'memory'}),
+            ('STOPPED', 'cannot end 2 of its processes', looked, stopped),
+            ('TIMED_OUT', 'in task sleep', fakes.began('sleep'), timeout),
         ):
-            assert word in str(error)
+            found, reason = self.judge(*news)
+            assert found == State[state]
+            assert said in reason
+        _, reason = self.judge({'stdout': 'x' * 2000}, failed)
+        assert len(reason) < 600
+
+    def test_there_is_an_end_to_what_is_kept(self):
+        text = {'stdout': 'x' * 100_000}
+        for results, cut in (5000, False), (5001, True):
+            self.judge(*[fakes.result()] * results, fakes.end())
+            assert self.account.detail.cut == cut
+        self.judge(*[text] * 20, *[fakes.result()] * 6000, fakes.end())
+        detail = self.account.detail
+        assert detail.cut
+        assert len(detail.tasks) == 5000
+        assert len(detail.stdout) == 1024 * 1024
+        assert self.account.outcome.hosts == {'localhost': {'ok': 6000}}
+
+    def test_a_task_has_a_state_and_the_message_that_it_says_first(self):
+        said = {'msg': '', 'stderr': 'bad', 'stdout': 'x'}
+        for event, res, state, message in (
+            ('ok', {'msg': 'x' * 9000}, 'ok', 'x' * 4000),
+            ('ok', {'changed': True, 'msg': ['a', 1]}, 'changed', '["a", 1]'),
+            ('ok', 'text', 'ok', ''),
+            ('failed', {'msg': 'no', 'stderr': 'x'}, 'failed', 'no'),
+            ('failed', said, 'ignored', 'bad'),
+            ('skipped', None, 'skipped', ''),
+            ('unreachable', {'censored': 'a', 'msg': 'x'}, 'unreachable', 'a'),
+        ):
+            data = {'res': res, 'ignore_errors': state == 'ignored'}
+            self.judge({'event': f'runner_on_{event}', 'event_data': data})
+            [task] = self.account.detail.tasks
+            assert (task.state, task.message) == (state, message)
+
+    def test_secrets_are_masked_everywhere(self):
+        found = self.judge(
+            fakes.began('hunter2'),
+            fakes.result('failed', task='hunter2', message='is hunter2'),
+            {'stdout': 'say hunter2'},
+            fakes.end('failed'),
+            secrets=('hunter2',),
+        )
+        said = repr((found, self.account.outcome, self.account.detail))
+        assert 'hunter2' not in said
+        assert 'say ******' in said
+        # Also across the limit of a message.
+        message = 'x' * 3996 + 'hunter2'
+        self.judge(fakes.result(message=message), secrets=('hunter2',))
+        [task] = self.account.detail.tasks
+        assert 'hun' not in task.message
