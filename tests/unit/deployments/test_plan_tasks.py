@@ -54,10 +54,7 @@ def row(action='CREATE', status='COMPLETE', reason=HEALTHY, **given):
 def step(found, *, actions=ALL, transport='TEMP_URL_POLL', changed=(), **more):
     """Return the action that runs, with a star if the server has it."""
     update = fleets.Update(
-        runs=actions.__contains__,
-        transport=transport,
-        changed=changed,
-        **more,
+        runs=actions.__contains__, transport=transport, changed=changed, **more
     )
     result = update.task(MEMBER, found, draft, 'UPDATE')
     if result is None:

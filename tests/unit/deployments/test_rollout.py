@@ -171,10 +171,7 @@ class Group:
 
     def states(self):
         return {
-            fleets.Member.of_row(row).key: (
-                row.action,
-                row.status,
-            )
+            fleets.Member.of_row(row).key: (row.action, row.status)
             for row in self.fleet.rows.values()
         }
 
@@ -273,8 +270,7 @@ def test_of_many_failures_some_are_named():
         '8 of 9 members failed. 8 members (a, b, c, and 5 more): boom'
     )
     said = deliveries.of_group(
-        {key: deliveries.Failure(reason=f'no {key}{key}') for key in 'abcd'},
-        9,
+        {key: deliveries.Failure(reason=f'no {key}{key}') for key in 'abcd'}, 9
     )
     assert said == (
         '4 of 9 members failed. a: no aa; b: no bb; and 2 members more: see '
@@ -531,9 +527,7 @@ def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
 
 
 @pytest.mark.parametrize('tool', ['puppet', 'script'])
-def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
-    tool,
-):
+def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(tool):
     group = Group('a', 'b')
     group.tool = tool
     change = group.waiting()

@@ -116,11 +116,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         for number, (changed, is_begun, expected) in enumerate(
             (
                 ({}, True, ['CREATE', 'CREATE']),
-                (
-                    {'server': 'another'},
-                    True,
-                    ['CREATE', 'CREATE', 'DELETE'],
-                ),
+                ({'server': 'another'}, True, ['CREATE', 'CREATE', 'DELETE']),
                 ({}, False, ['CREATE', 'DELETE']),
                 (
                     {'actions': ['UPDATE', 'DELETE']},

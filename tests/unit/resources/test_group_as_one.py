@@ -164,9 +164,7 @@ class LifeTest(GroupTestCase):
         stack = None
         for policy in ('batch_create', 'rolling_update'):
             whole = group(
-                *'abcd',
-                policy={policy: batches},
-                input_values={'who': policy},
+                *'abcd', policy={policy: batches}, input_values={'who': policy}
             )
             if stack is None:
                 stack = self.created(whole)
@@ -749,10 +747,7 @@ class CfnTest(GroupTestCase):
             'answer': deployments.inputs(config)['deploy_action']
         }
         whole = group(
-            'a',
-            'b',
-            signal_transport='AUTO',
-            actions=deployments.ALL_ACTIONS,
+            'a', 'b', signal_transport='AUTO', actions=deployments.ALL_ACTIONS
         )
         stack = self.created(whole)
         user_id = self.heat.load(stack)['deployment']._get_user_id()
@@ -810,9 +805,7 @@ class NestingTest(GroupTestCase):
         with parent.frozen_properties():
             template = parent.child_template()
         nested = parent._parse_nested_stack(
-            name,
-            template,
-            {'parameter_defaults': {key: parent.resource_id}},
+            name, template, {'parameter_defaults': {key: parent.resource_id}}
         )
         nested.validate()
         nested.store()

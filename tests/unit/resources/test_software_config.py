@@ -65,10 +65,7 @@ def template(kind, properties, **sections):
     [
         (software_config.SoftwareConfig, heats.SoftwareConfig),
         (software_config.StructuredConfig, heats_structured.StructuredConfig),
-        (
-            software_config.SoftwareComponent,
-            heats_component.SoftwareComponent,
-        ),
+        (software_config.SoftwareComponent, heats_component.SoftwareComponent),
     ],
 )
 def test_each_has_heats_properties_and_attributes(ours, theirs):

@@ -174,10 +174,7 @@ class UpdateTest(deployments.DeploymentTestCase):
             handed += runs
             assert len(self.handed) == handed, change
             assert self.current(stack).resource_id == before
-        for change in (
-            {'input_values': {'why': 'b'}},
-            {'server': 'other'},
-        ):
+        for change in ({'input_values': {'why': 'b'}}, {'server': 'other'}):
             given |= change
             before = self.current(stack).resource_id
             self.update(stack, deployments.template(config=config, **given))
@@ -351,9 +348,7 @@ class ShownTest(deployments.DeploymentTestCase):
         config.resource_id = str(uuid.uuid4())
         assert 'id' not in self.shown(config)
         self.assertRaises(
-            exception.EntityNotFound,
-            config.get_live_state,
-            config.properties,
+            exception.EntityNotFound, config.get_live_state, config.properties
         )
         # A server sees neither, as before: the API's policy denies it.
         stack.context.roles.append(cfg.CONF.heat_stack_user_role)

@@ -115,10 +115,7 @@ class ValidationTest(Case):
         # A server that polls a URL is told what works.
         polling['properties']['software_config_transport'] = 'POLL_TEMP_URL'
         server = {'get_resource': 'host'}
-        for more in (
-            {'server': server},
-            {**group, 'servers': {'a': server}},
-        ):
+        for more in ({'server': server}, {**group, 'servers': {'a': server}}):
             said = self.refused('NO_SIGNAL', resources={'host': host}, **more)
             assert 'host has POLL_TEMP_URL' in said
             assert 'POLL_SERVER_CFN' in said
