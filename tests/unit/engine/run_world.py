@@ -56,7 +56,7 @@ class World:
     :ivar calls: how many there were; before `crash_at` the engine dies.
     """
 
-    def __init__(self, targets=3, **limits):
+    def __init__(self, targets=3, unknown_hook=None, **limits):
         self.store = fake_run_store.FakeRunStore()
         self.now = self.store.now
         self.answers = lambda server_id: 0
@@ -69,7 +69,7 @@ class World:
         self.free, self.slowness = float('inf'), 0
         self.tellings, self.calls, self.crash_at = [], 0, None
         self.leaders, self.servers = [], None
-        self.unknown_hook = None
+        self.unknown_hook = unknown_hook
         self.targets, self.limits = targets, limits
 
     # Runs

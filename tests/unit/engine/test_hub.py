@@ -223,7 +223,6 @@ class SignerTest(Case):
         self.configure(temp_url_secret=None)
         assert signing.temp_url_secret() is None
         cfg.CONF.set_override('auth_encryption_key', 'x' * 32)
-        self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
         assert signing.temp_url_secret() == 'x' * 32
         self.configure(temp_url_secret='ours')
         assert signing.temp_url_secret() == 'ours'

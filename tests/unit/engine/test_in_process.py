@@ -26,7 +26,6 @@ class LimitTest(deployments.DeploymentTestCase):
         for what, first, second in (('deployments', 1, 1), ('configs', 2, 3)):
             self.heat.database.empty()
             option = f'max_software_{what}_per_tenant'
-            self.addCleanup(cfg.CONF.clear_override, option)
             cfg.CONF.set_override(option, first)
             stack = self.created(name=what)
             cfg.CONF.set_override(option, second)

@@ -457,7 +457,6 @@ class BeginTest(heat_fixture.HeatTestCase):
 
 class ReportTest(heat_fixture.HeatTestCase):
     def test_an_engine_reports_often_where_deployments_are_resumed(self):
-        self.addCleanup(cfg.CONF.clear_override, 'periodic_interval')
         for scans, own, expected in ((30, 60, 10), (30, 5, 5), (0, 60, 60)):
             cfg.CONF.set_override('rescue_interval', scans, 'heat_plugins')
             cfg.CONF.set_override('periodic_interval', own)

@@ -128,9 +128,6 @@ class TenancyTest(deployments.DeploymentTestCase):
 
     def test_what_a_stranger_has_uses_up_no_limit(self):
         cfg.CONF.set_override('max_software_deployments_per_tenant', 2)
-        self.addCleanup(
-            cfg.CONF.clear_override, 'max_software_deployments_per_tenant'
-        )
         for _time in range(3):
             self.foreign(stack_user_project_id=self.context.project_id)
         self.by_api(self.context)

@@ -398,7 +398,6 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         db_api.stack_update(context, stack.id, {'action': 'DELETE'})
         assert len(self.idle()) == 1
         cfg.CONF.set_override('enable_stack_abandon', True)
-        self.addCleanup(cfg.CONF.clear_override, 'enable_stack_abandon')
         assert self.idle() == []
 
     def test_a_failure_in_one_stack_is_one_warning(self):

@@ -203,7 +203,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     def configure(self, **options):
         for name, value in options.items():
             cfg.CONF.set_override(name, value, 'heat_plugins')
-            self.addCleanup(cfg.CONF.clear_override, name, 'heat_plugins')
 
     def break_database(self, owner, function, times, *, after=False):
         """Let a function fail a few times, before or after its work.

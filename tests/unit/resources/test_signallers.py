@@ -73,7 +73,6 @@ class SignallerTestCase(test_deployment_triggers.TriggerTestCase):
         policy.get_enforcer()
         for name, value in options.items():
             cfg.CONF.set_override(name, value, 'oslo_policy')
-            self.addCleanup(cfg.CONF.clear_override, name, 'oslo_policy')
 
     def own(self, stack):
         """Return the context of who has what the server was given."""

@@ -135,7 +135,6 @@ class ValidationTest(Case):
         # A URL of heat.conf serves without a catalogue.
         name = 'heat_waitcondition_server_url'
         cfg.CONF.set_override(name, deployments.CFN)
-        self.addCleanup(cfg.CONF.clear_override, name)
         self.validate('CFN_SIGNAL')
         cfg.CONF.clear_override(name)
         # Nothing is refused while the catalogue cannot be had.
