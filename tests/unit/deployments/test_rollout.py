@@ -2,6 +2,7 @@
 """An action goes through all members of a group, whatever dies meanwhile."""
 
 import dataclasses
+import itertools
 import types
 from unittest import mock
 
@@ -73,11 +74,13 @@ class Group:
             self.clock,
         )
 
-    def updates(self):
+    def updates(self, wanted=None):
         """Return what brings the members that there are up to date."""
-        rows = dict(self.fleet.rows)
         return fleets.to_update(
-            self.wanted(), rows, self.asked(), self.fleet.draft
+            self.wanted() if wanted is None else wanted,
+            dict(self.fleet.rows),
+            self.asked(),
+            self.fleet.draft,
         )
 
     def undoing(self):
@@ -123,17 +126,12 @@ class Group:
 
     def update(self, action='UPDATE'):
         """Bring the members up to date, and let those go that must."""
-        wanted = self.wanted()
-        rows = dict(self.fleet.rows)
-        tasks = fleets.to_update(wanted, rows, self.asked(), self.fleet.draft)
-        change = self.drive(self.rollout(action, tasks))
+        wanted, rows = self.wanted(), dict(self.fleet.rows)
+        self.drive(self.rollout(action, self.updates()))
         self.let_go({k: row for k, row in rows.items() if k not in wanted})
-        return change
 
     def let_go(self, rows):
-        tasks = []
-        if self.runs('DELETE'):
-            tasks = fleets.to_undo(rows)
+        tasks = fleets.to_undo(rows) if self.runs('DELETE') else []
         self.drive(self.rollout('DELETE', tasks))
         rollout.remove(self.fleet, rows)
 
@@ -141,10 +139,9 @@ class Group:
         self.let_go(dict(self.fleet.rows))
 
     def act(self, action, *, repeats=False):
-        tasks = fleets.to_act(
-            self.wanted(), dict(self.fleet.rows), action, repeats=repeats
-        )
-        return self.drive(self.rollout(action, tasks))
+        rows = dict(self.fleet.rows)
+        tasks = fleets.to_act(self.wanted(), rows, action, repeats=repeats)
+        self.drive(self.rollout(action, tasks))
 
     def through_crashes(self, step, do):
         """Do something, though an engine may die before some step.
@@ -194,8 +191,7 @@ def test_another_server_of_a_key_is_another_member():
 
 
 def test_a_crash_at_no_step_of_a_creation_is_noticed():
-    step = 1
-    while True:
+    for step in itertools.count(1):
         group = Group('a', 'b', 'c', batch=2)
         crashed = group.through_crashes(step, group.update)
         assert group.states() == dict.fromkeys('abc', ('CREATE', 'COMPLETE'))
@@ -205,13 +201,11 @@ def test_a_crash_at_no_step_of_a_creation_is_noticed():
         group.assert_nothing_left()
         if not crashed:
             break
-        step += 1
     assert step > 10
 
 
 def test_nor_one_of_an_update_or_a_deletion():
-    step = 1
-    while True:
+    for step in itertools.count(1):
         group = Group('a', 'b', 'c')
         group.update('CREATE')
         group.fleet.who = 'moon'
@@ -231,7 +225,6 @@ def test_nor_one_of_an_update_or_a_deletion():
         assert [ran[key].count('DELETE') for key in 'acd'] == [1, 1, 1]
         if not crashed:
             break
-        step += 1
     assert step > 20
 
 
@@ -269,9 +262,8 @@ def test_of_many_failures_some_are_named():
     assert said == (
         '8 of 9 members failed. 8 members (a, b, c, and 5 more): boom'
     )
-    said = deliveries.of_group(
-        {key: deliveries.Failure(reason=f'no {key}{key}') for key in 'abcd'}, 9
-    )
+    each = {k: deliveries.Failure(reason=f'no {k}{k}') for k in 'abcd'}
+    said = deliveries.of_group(each, 9)
     assert said == (
         '4 of 9 members failed. a: no aa; b: no bb; and 2 members more: see '
         'the attribute "members"'
@@ -320,11 +312,14 @@ def test_a_member_that_is_late_is_withdrawn(limit, said):
     group.assert_nothing_left()
 
 
-def test_one_that_has_started_has_its_time():
+@pytest.mark.parametrize('is_listed', [True, False])
+def test_one_that_has_started_has_its_time(is_listed):
     group = Group('a', delivery_timeout=30)
     change = group.waiting()
+    group.fleet.lists = is_listed
     group.fleet.begun.add('server-a')
-    group.idle(change, 100)
+    group.clock.now += 29
+    group.idle(change, 70)
     assert change.progress().started == len(group.fleet.noted) == 1
 
 
@@ -404,12 +399,9 @@ def test_a_result_that_cannot_be_fetched_now_is_fetched_later(found, fetches):
     group = Group('a')
     change = group.waiting()
     group.send(found)
-    with mock.patch.object(
-        group.fleet, 'fetch', side_effect=group.fleet.fetch
-    ) as fetch:
-        for _ in range(5):
-            group.clock.now += 1
-            assert not change.step()
+    fetch = mock.Mock(side_effect=group.fleet.fetch)
+    group.fleet.fetch = fetch
+    group.idle(change, 5)
     assert fetch.call_count == fetches
     group.send(b'{}')
     assert group.drive(change).complete
@@ -472,9 +464,7 @@ def test_a_server_that_takes_nothing_is_a_failure():
 def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
     group = Group('a', 'b')
     group.update('CREATE')
-    group.fleet.answer = lambda key: (
-        fake_fleet.BAD if key == 'a' else fake_fleet.OK
-    )
+    group.fleet.answer = {'a': fake_fleet.BAD, 'b': fake_fleet.OK}.get
     with pytest.raises(deliveries.ActionFailed):
         group.act('SUSPEND')
     group.fleet.answer = lambda key: fake_fleet.OK
@@ -488,7 +478,7 @@ def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
 def test_a_suspend_that_servers_have_is_waited_for_after_a_crash():
     group = Group('a')
     group.update('CREATE')
-    group.fleet.answer = lambda key: None
+    group.fleet.answer = {}.get
     with pytest.raises(AssertionError):
         group.act('SUSPEND')
     group.fleet.restart()
@@ -526,13 +516,19 @@ def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
     group.assert_nothing_left()
 
 
-@pytest.mark.parametrize('tool', ['puppet', 'script'])
-def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(tool):
+def changed_key(tool='puppet'):
+    """Return a group whose servers have URLs that are refused; its rollout."""
     group = Group('a', 'b')
     group.tool = tool
     change = group.waiting()
     group.change_key()
     group.fleet.answer = lambda key: fake_fleet.OK
+    return group, change
+
+
+@pytest.mark.parametrize('tool', ['puppet', 'script'])
+def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(tool):
+    group, change = changed_key(tool)
     change.step()
     (told,) = group.fleet.events
     assert '2 servers can no longer send the result of CREATE' in told
@@ -615,8 +611,7 @@ def test_what_a_dead_engine_has_left_for_a_later_batch_is_withdrawn_too():
     group.waiting()
     group.fleet.restart()
     group.pace = dataclasses.replace(group.pace, batch=1)
-    tasks = group.updates()
-    change = group.rollout('UPDATE', tasks)
+    change = group.rollout('UPDATE', group.updates())
     assert not change.step()
     change.withdraw('UPDATE was cancelled')
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
@@ -630,16 +625,6 @@ def test_an_outage_that_outlasts_the_time_says_that_nothing_was_delivered():
     with pytest.raises(deliveries.NoAnswer, match='to server a within 30 s'):
         group.drive(change)
     assert group.clock.now - began == 31
-
-
-def changed_key():
-    """Return a group whose servers have URLs that are refused; its rollout."""
-    group = Group('a', 'b')
-    group.tool = 'puppet'
-    change = group.waiting()
-    group.change_key()
-    group.fleet.answer = lambda key: fake_fleet.OK
-    return group, change
 
 
 @pytest.mark.parametrize('name', ['read', 'derive', 'write', 'push'])
@@ -687,16 +672,6 @@ def test_the_time_of_a_member_is_not_prolonged_by_that():
     with pytest.raises(deliveries.ActionFailed, match='not signalled'):
         group.drive(change)
     assert group.clock.now - began <= 31
-
-
-def test_a_report_that_no_listing_has_shown_counts():
-    group = Group('a', delivery_timeout=30)
-    change = group.waiting()
-    group.fleet.lists = False
-    group.fleet.begun.add('server-a')
-    group.clock.now += 30
-    assert not change.step()
-    assert change.progress().started == len(group.fleet.noted) == 1
 
 
 def test_a_report_that_cannot_be_fetched_now_may_be_there():
@@ -754,10 +729,7 @@ def test_an_answer_comes_through_the_row_as_well(transport):
     group.fleet.transport = transport
     change = group.waiting()
     group.change_rows(reason=tokens.STARTED.after('It has started'))
-    for _ in range(40):
-        group.clock.now += 1
-        if change.step():
-            break
+    group.idle(change, 40)
     assert not change.failures
     group.change_rows(status='COMPLETE')
     assert group.drive(change).complete
@@ -766,22 +738,18 @@ def test_an_answer_comes_through_the_row_as_well(transport):
 @BY_OTHERS
 def test_no_object_is_asked_for_where_none_will_come(transport):
     group = Group('a', timeout=30)
+    assert group.waiting().may_block
+    group = Group('a', timeout=30)
     group.fleet.transport = transport
     change = group.waiting()
+    # Nothing wakes a rollout whose answer lies in a queue.
+    assert change.may_block == (transport == 'CFN_SIGNAL')
     with (
         mock.patch.object(group.fleet, 'fetch', side_effect=AssertionError),
         pytest.raises(deliveries.ActionFailed, match='not signalled'),
     ):
         group.drive(change)
     assert not group.fleet.stopped
-
-
-def test_nothing_wakes_a_rollout_whose_answer_lies_in_a_queue():
-    group = Group('a')
-    assert group.waiting().may_block
-    group = Group('a')
-    group.fleet.transport = 'ZAQAR_SIGNAL'
-    assert not group.waiting().may_block
 
 
 def test_an_object_store_that_is_away_is_nothing_to_other_transports():

@@ -240,9 +240,9 @@ class KeepingTest(KeepingCase):
         assert kept.engine_id == ENGINE
         assert len(self.leader) == 1
         assert (order.action, order.inputs) == ('BACKUP', {'level': 9})
-        assert (len(order.members), order.created_by, order.targets) == (
-            *(4, 'schedule nightly', 'stack tag prod'),
-        )
+        assert len(order.members) == 4
+        assert order.created_by == 'schedule nightly'
+        assert order.targets == 'stack tag prod'
         assert str(limits.max_concurrent) == '1'
         assert (str(limits.max_errors), limits.cut_off) == ('50%', 600)
         assert self.get(self.made, 'last_outcome') == 'running'
