@@ -353,7 +353,6 @@ class Fleet:
                     self.signals[name] = json.dumps(answer).encode()
 
     def actions(self):
-        """Return the actions that each member has run, in their order."""
         found = {}
         for key, action, _ in self.ran:
             found.setdefault(key, []).append(action)

@@ -190,7 +190,6 @@ HEATS = {
 
 
 def heats_own(kind, source, action, properties, signalling):
-    """Return what a resource of Heat's own class derives."""
     transport = signalling.transport.replace('_POLL', '_SIGNAL')
     deployment = kind(
         {**properties, 'server': 'server', 'signal_transport': transport},

@@ -15,7 +15,6 @@ def action_of(group, name, *rollouts, **options):
 
 
 def deletion(group, name='DELETE'):
-    """Return an action that runs DELETE on all members, and nothing else."""
     return action_of(group, name, group.undoing())
 
 

@@ -84,11 +84,9 @@ class Group:
         )
 
     def undoing(self):
-        """Return a rollout of DELETE to all."""
         return self.rollout('DELETE', fleets.to_undo(dict(self.fleet.rows)))
 
     def idle(self, change, seconds):
-        """Let time pass in which a rollout does not end."""
         for _ in range(seconds):
             self.clock.now += 1
             assert not change.step()

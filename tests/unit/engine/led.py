@@ -49,11 +49,9 @@ class LedCase(deployments.DeploymentTestCase):
         )
 
     def go_on(self):
-        """Let the leader do what is due."""
         self.leader.turn()
 
     def stored_runs(self):
-        """Return all runs of the project, the newest first."""
         store = run_rows.RunRows()
         return [
             store.load(head.id).run

@@ -126,7 +126,6 @@ class World:
         ]
 
     def names(self):
-        """Return the names of the results that servers are to send."""
         given = self.store.given.values()
         return sorted(each.signalling.object_name for each in given)
 
@@ -157,7 +156,6 @@ class World:
         return leader
 
     def pass_time(self, seconds=1):
-        """Let leaders and servers work."""
         for _ in range(seconds):
             self.now += 1
             self.store.now = self.now
@@ -202,7 +200,6 @@ class World:
             self.objects[name] = body.outcome(details, ()), self.now
 
     def shows(self, name):
-        """Say whether a listing shows a result."""
         return name in self.objects and self.now >= self.hidden.get(name, 0)
 
     def call(self):

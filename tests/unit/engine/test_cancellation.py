@@ -21,7 +21,6 @@ class Case(deployments.DeploymentTestCase):
         self.now += 1
 
     def acting(self, name='stack'):
-        """Return a stack that does something."""
         stack = self.heat.stack(EMPTY, name)
         stack.current_traversal = f'{name}-1'
         self.becomes(stack, traversal=f'{name}-1')

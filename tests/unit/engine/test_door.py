@@ -50,7 +50,6 @@ class OrderTest(heat_door.DoorCase):
         )
 
     def door(self):
-        """Return the door, without Heat's errors around it."""
         return door.Door(self.store, wake=self.woken.append)
 
     def control(self, run_id):
@@ -375,7 +374,6 @@ class OrderTest(heat_door.DoorCase):
         assert run.target_list == []
 
     def more(self, *keys):
-        """Create another stack, with a group."""
         resources = {'config': triggers.CONFIG}
         whole = groups.group(*keys, resources=resources)
         return self.created(whole, name='more')
@@ -397,7 +395,6 @@ class OrderTest(heat_door.DoorCase):
         assert list(self.runs.targets(run.id, state=['failed'])) == []
 
     def listed(self, server_id):
-        """Return the deployments that Heat lists of a server."""
         return self.heat.rpc.list_software_deployments(
             self.heat.context, server_id
         )
@@ -477,8 +474,6 @@ class OrderTest(heat_door.DoorCase):
 
 
 class SelectionTest(heat_door.DoorCase):
-    """What the engine selects by its own database."""
-
     def start(self, **order):
         run = self.runs.start('BACKUP', **order)
         self.members = self.store.load(run.id).run.order.members

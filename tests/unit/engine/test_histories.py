@@ -33,7 +33,6 @@ def by_url(signature, **details):
 
 
 def row(number='d1', transport='CFN_SIGNAL', signature='s1', **values):
-    """Return a row whose action waits."""
     given = {
         'deploy_signal_transport': transport,
         'deploy_signal_id': f'http://cfn/v1?Signature={signature}',
@@ -110,7 +109,6 @@ class Deployment:
         self.kept[key] = value
 
     def take(self, signaller, details, given):
-        """Return what the event of a signal says."""
         return histories.SignalHandler(self, signaller).take(details, given)
 
     def refuses(self, signaller, details, given, why):

@@ -24,7 +24,6 @@ class Case(deployments.DeploymentTestCase):
         self.stack = self.heat.stack({'heat_template_version': '2021-04-16'})
 
     def hub(self, root='root'):
-        """Return a hub with the credentials of the stack."""
         hub = hubs.hub_for(self.stack, root)
         hub.adopt(self.stack)
         return hub
@@ -108,8 +107,6 @@ class CredentialsTest(Case):
 
 
 class SlowStoreTest(Case):
-    """The object store takes its time to answer."""
-
     def setUp(self):
         super().setUp()
         self.asked, self.answer = threading.Event(), threading.Event()

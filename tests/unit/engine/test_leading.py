@@ -384,7 +384,6 @@ def test_runs_share_few_places_and_one_that_waits_has_none():
 
 @pytest.fixture
 def installed():
-    """Return a world whose only leader is that of this process."""
     world = run_world.World(targets=1)
     leading.install(world.leader())
     yield world
@@ -482,7 +481,6 @@ def test_a_run_keeps_its_limits_whatever_happens(world, events):
 
 
 def pass_time(world, seconds):
-    """Let time pass; another engine leads if one dies."""
     for _ in range(seconds):
         try:
             world.pass_time()
@@ -535,7 +533,6 @@ def happen(world, event, engine_id):
 
 
 def check(world):
-    """Check the promises against what the servers have seen."""
     run, limits = world.run(), world.order().limits
     assert run.ended, run.control
     concurrent = limits.concurrent(world.targets)

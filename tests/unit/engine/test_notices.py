@@ -103,12 +103,10 @@ class RunTest(Receiving, testtools.TestCase):
         self.renew_senders()
 
     def start(self, answer=0, wanted=WANTED):
-        """Start a run whose servers answer with a status; None: nothing."""
         self.world.answers = lambda server_id: answer
         self.world.start(notify=wanted.to, webhook=stored.dump(wanted))
 
     def end(self):
-        """Let a run end, of which all targets fail."""
         self.start(1)
         self.world.finish()
 
@@ -287,7 +285,6 @@ class NoticeCase(Receiving, keeping.KeepingCase):
         return keeper
 
     def end(self, hours, fail=()):
-        """Let a tick end; an engine sees it and tells."""
         keeper = self.failed(hours, fail)
         keeper.look()
         keeper.look()

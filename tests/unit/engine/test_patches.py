@@ -218,8 +218,6 @@ def _accepts(ours, heats):
 
 
 class SignatureTest(testtools.TestCase):
-    """What Heat's API has checked reaches the resource."""
-
     def test_a_resource_knows_the_url_of_a_signal(self):
         seen, asked = [], []
         self.patch(

@@ -36,7 +36,6 @@ class WatchTest(heat_fixture.HeatTestCase):
             assert len(self.started) == expected
 
     def start(self):
-        """Start an engine, of which Heat's part does nothing."""
         wrap = process.with_scans(
             *SCANS,
             before=lambda: self.started.append('before'),

@@ -69,7 +69,6 @@ class LookTest(heat_fixture.HeatTestCase):
         )
 
     def held(self, stack=None, **values):
-        """Let an engine work on the resource of a stack; its number."""
         resource = (stack or self.stack)['value']
         changed = {'status': 'IN_PROGRESS', 'engine_id': self.engine_id}
         return self.heat.change(resource.id, **{**changed, **values})
@@ -310,7 +309,6 @@ class FailTest(deployments.DeploymentTestCase):
         assert len(self.deployment_rows()) == 1
 
     def retriggered(self):
-        """Collect what Heat is told to check, by number."""
         checked = []
         self.patch(
             check_resource.CheckResource,

@@ -122,7 +122,6 @@ class RowsTest(deployments.DeploymentTestCase):
         assert not in_use()
 
     def fails(self, kind, times):
-        """Let the database refuse the next transactions as they end."""
         writer = type(db_api.context_manager.writer)
         real = writer.using
         failures = [kind] * times

@@ -60,7 +60,6 @@ class PoorCase(test_run_fleet.LeadingCase):
         self.answer = None
 
     def make_pairs(self, make):
-        """Let Keystone make key pairs by a function."""
         self.patch(
             fake_keystoneclient.FakeKeystoneClient,
             'create_stack_domain_user_keypair',
@@ -76,27 +75,23 @@ class PoorCase(test_run_fleet.LeadingCase):
         return pair
 
     def started(self, *names, **values):
-        """Return a run on the servers of a stack; they have it."""
         self.stack = self.created(template(*(names or 'a')))
         run = self.runs.start('BACKUP', stacks=[self.stack.name], **values)
         self.go_on(3)
         return run.id
 
     def begun(self, **values):
-        """Return a run on one server, and the URL that it has."""
         run_id = self.started(**values)
         (url,) = self.urls().values()
         return run_id, url
 
     def urls(self):
-        """Return the URLs that servers were given for runs, by server."""
         return {
             given['deploy_server_id']: given['deploy_signal_id']
             for given in map(deployments.inputs, self.backups())
         }
 
     def post(self, url, details, **changed):
-        """POST to a URL, as heat-api-cfn hands it on."""
         query = dict(parse.parse_qsl(parse.urlsplit(url).query))
         creds = {'signature': changed.get('signature', query['Signature'])}
         context = heat_fixture.new_context(

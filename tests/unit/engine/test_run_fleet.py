@@ -66,7 +66,6 @@ class LeadingCase(led.LedCase, heat_door.DoorCase):
             self.heat.meanwhile()
 
     def waiting(self, *names, **order):
-        """Return a stack, and a run on its servers, which do not answer."""
         stack = self.created(template(*names))
         self.answer = None
         run = self.runs.start('BACKUP', stacks=[stack.name], **order)
@@ -82,7 +81,6 @@ class LeadingCase(led.LedCase, heat_door.DoorCase):
         return [each for each in self.handed if 'BACKUP' in each['name']]
 
     def put_signals(self, details):
-        """Let the servers of runs answer now."""
         for config in self.backups():
             self.send(config, details)
 
@@ -534,7 +532,6 @@ class WithdrawnTest(triggers.TriggerTestCase):
     WANTED = ordering.Start(run='', action='BACKUP', inputs={'level': 9})
 
     def withdrawn(self, wanted=WANTED, **other):
-        """Return what becomes of the member, or raise it."""
         member = dataclasses.replace(self.member, **other)
         derived = run_fleet.withdrawn(self.heat.context, [member], wanted)
         target = derived.get(member.deployment_id)

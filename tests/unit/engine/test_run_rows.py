@@ -252,8 +252,6 @@ class SQLiteTest(store_contract.WholeContract, RowsCase):
 
 
 class MariaDBTest(SQLiteTest):
-    """The same in MariaDB."""
-
     server = staticmethod(databases.mariadb)
 
     def url(self):
@@ -264,8 +262,6 @@ class MariaDBTest(SQLiteTest):
 
 
 class PostgreSQLTest(MariaDBTest):
-    """The same in PostgreSQL."""
-
     server = staticmethod(databases.postgresql)
 
 

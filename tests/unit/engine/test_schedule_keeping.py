@@ -85,7 +85,6 @@ class KeepingCase(base.ScheduleCase):
         self.later = None
 
     def lead(self, engine_id=ENGINE):
-        """Let this process be an engine that leads runs."""
         self.leader = leading.Leader(
             engine_id,
             self.store,
@@ -126,18 +125,15 @@ class KeepingCase(base.ScheduleCase):
         return schedule_keeping.Keeper(lambda: self.now)
 
     def scheduled(self, **given):
-        """Create a stack with a schedule; return an engine."""
         given = {'cron': '@hourly', 'stack_tag': 'prod', **given}
         self.made = self.created(**given)
         return self.keeper()
 
     def at(self, hours, *keepers):
-        """Let keepers look some hours after the creation."""
         self.now = NOW + hours * HOUR
         self.after(0, *keepers)
 
     def after(self, seconds, *keepers):
-        """Let time pass, and keepers look."""
         self.now += seconds
         for each in keepers:
             each.look()
@@ -151,7 +147,6 @@ class KeepingCase(base.ScheduleCase):
         return [schedules.run_id(uuid, NOW + h * HOUR) for h in hours]
 
     def runs(self):
-        """Return the IDs of the runs of the schedule, in their order."""
         uuid = self.heat.load(self.made)['nightly'].uuid
         wanted = ordering.Query(schedule=uuid)
         heads = self.store.heads(self.made.tenant_id, wanted)
@@ -176,8 +171,6 @@ class KeepingCase(base.ScheduleCase):
 
 
 class KeepingTest(KeepingCase):
-    """What becomes of a tick, whatever fails."""
-
     def test_each_tick_is_counted_once(self):
         counts = self.useFixture(counted.Counted())
         self.scheduled(start_within=120)
@@ -526,7 +519,6 @@ class KeepingTest(KeepingCase):
         assert self.runs() == self.ids(1)
 
     def other(self, **given):
-        """Create another stack with a schedule; return its row."""
         content = base.template(cron='@hourly', stack_tag='prod', **given)
         other = self.heat.create(content, name='other')
         (row,) = (each for each in self.rows() if each.stack_id == other.id)
@@ -652,8 +644,6 @@ class BackfillTest(KeepingCase):
 
 
 class SelectionTest(led.LedCase):
-    """What a schedule runs, on the deployments of stacks."""
-
     TYPES = {**led.LedCase.TYPES, **base.ScheduleCase.TYPES}
 
     def look(self, action, **given):

@@ -16,7 +16,6 @@ TEMPLATE = {'heat_template_version': '2021-04-16', 'resources': {}}
 
 
 def part(**values):
-    """Return a resource that stands for a server."""
     given = {
         **{'name': 'box', 'stack_id': 's1', 'stack_name': 'servers'},
         **{'root_stack_id': 's1', 'metadata': {}, 'has_queue': False},

@@ -94,7 +94,6 @@ def template(config=None, resources=None, kind=None, **properties):
 
 
 def deployment(**properties):
-    """Return one more deployment for the same server and config."""
     return template(**properties)['resources']['deployment']
 
 
@@ -248,7 +247,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         return False
 
     def finish(self, task, seconds=600):
-        """Let time pass until a task has ended."""
         assert self.step(task, seconds), 'it goes on and on'
 
     # Servers
@@ -306,7 +304,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         return [name for _, name in self.swift.containers]
 
     def objects(self, stack):
-        """Return the names of the objects in a root stack's container."""
         there = self.swift.container(f'heat-plugins-{stack.id}', PROJECT)
         return None if there is None else sorted(there.objects)
 
@@ -335,25 +332,20 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     # Stacks
 
     def created(self, whole=None, **options):
-        """Create a stack, answered by the agents; return it."""
         return self.heat.create(whole or template(), **options)
 
     def update(self, stack, whole):
-        """Update a stack, loaded anew, as another engine would."""
         self.heat.update(self.heat.load(stack), whole)
 
     def act(self, stack, action):
-        """Suspend, resume or check a stack, loaded anew."""
         again = self.heat.load(stack)
         self.heat.run(again, action)
 
     def delete(self, stack):
-        """Delete a stack, loaded anew."""
         again = self.heat.load(stack)
         self.heat.delete(again)
 
     def adopt(self, stack):
-        """Abandon a stack and let another one adopt it."""
         again = self.heat.load(stack)
         data = again.prepare_abandon()
         self.heat.delete(again)
@@ -428,7 +420,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         again.persist_state_and_release_lock(uuid.uuid4().hex)
 
     def actions(self, since=0):
-        """Return the actions that servers have been handed."""
         given = map(inputs, self.handed[since:])
         return [each['deploy_action'] for each in given]
 
@@ -450,12 +441,10 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
 
 
 def inputs(config):
-    """Return the inputs of a derived config as the agent reads them."""
     return {each['name']: each['value'] for each in config['inputs']}
 
 
 def events(stack):
-    """Return the reasons in a stack's events."""
     with db_api.context_manager.reader.using(stack.context):
         return [
             event.resource_status_reason

@@ -75,7 +75,6 @@ class Mistral:
         self.actions = Actions(self)
 
     def fail(self, call, *errors, effect=False):
-        """Let the next such calls fail, one for each error."""
         self.faults += [(call, error, effect) for error in errors]
 
     def changes(self):
@@ -95,12 +94,10 @@ class Manager:
         self.rows = {}
 
     def only(self):
-        """Return the one row that there is."""
         (row,) = self.rows.values()
         return row
 
     def keep(self, **row):
-        """Store a row; refuse a name that is taken."""
         if self.find(row['name']):
             raise refused(409, f'Duplicate entry: {row["name"]}')
         row = {'id': str(uuid.uuid4()), **row}
@@ -108,14 +105,12 @@ class Manager:
         return shown(row)
 
     def find(self, identifier):
-        """Return a row by its id or its name, or None."""
         for row in self.rows.values():
             if identifier in (row['id'], row['name']):
                 return row
         return None
 
     def require(self, identifier):
-        """Return a row by its id or its name."""
         row = self.find(identifier)
         if row is None:
             raise refused(404, f'{self.NAME}: {identifier} not found')
@@ -144,7 +139,6 @@ class Manager:
 
 
 def shown(row):
-    """Return a row as mistralclient does."""
     return base.Resource(None, dict(row))
 
 
@@ -172,7 +166,6 @@ class Workflows(Manager):
     refusal = None
 
     def add(self, name, *inputs, **more):
-        """Make a workflow with inputs, as a definition lists them."""
         row = {
             'id': str(uuid.uuid4()),
             'name': name,
@@ -189,7 +182,6 @@ class Workflows(Manager):
         return {row['name'] for row in self.rows.values()}
 
     def texts(self):
-        """Return the content of each workflow, by name."""
         return {
             name: dict(read(self.find(name)['definition']))[name]
             for name in self.names()
@@ -285,7 +277,6 @@ class Executions(Manager):
         super().delete(identifier)
 
     def latest(self):
-        """Return the execution that was begun last."""
         return list(self.rows.values())[-1]
 
 
@@ -338,7 +329,6 @@ class CronTriggers(Manager):
         )
 
     def fire(self, name, times=1):
-        """Let a trigger run, and the time pass."""
         for _ in range(times):
             row = self.require(name)
             due = datetime.datetime.fromisoformat(row['next_execution_time'])
@@ -471,7 +461,6 @@ class MistralTestCase(heat_fixture.HeatTestCase):
         self.heat.update(self.stack, self.template(**properties))
 
     def delete(self):
-        """Delete the stack; return what is left in Mistral of its kind."""
         self.heat.delete(self.heat.load(self.stack))
         return list(getattr(self.mistral, self.it.entity).rows.values())
 
@@ -481,12 +470,10 @@ class MistralTestCase(heat_fixture.HeatTestCase):
         conf.config(group='heat_plugins', mistral_error_budget=0)
 
     def check_fails(self):
-        """Check the stack in vain; return the reason."""
         self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
         return self.it.status_reason
 
     def invalid(self, **properties):
-        """Return why a template is refused."""
         return self.why_invalid(self.template(**properties), *self.ERRORS)
 
     def refused(self, **properties):
@@ -495,7 +482,6 @@ class MistralTestCase(heat_fixture.HeatTestCase):
         return self.it.status_reason
 
     def refused_update(self, **properties):
-        """Let an update fail; return the reason."""
         self.assertRaises(AssertionError, self.update, **properties)
         assert self.it.status == 'FAILED'
         return self.it.status_reason

@@ -39,13 +39,11 @@ class Domain:
         self.passwords[user] = password
 
     def create_stack_domain_user(self, username, project_id, password=None):
-        """Make a user, as Heat's client does."""
         user_id = uuid.uuid4().hex
         self.passwords[user_id] = password
         return user_id
 
     def delete_stack_domain_user(self, user_id, project_id):
-        """Delete a user, as Heat's client does."""
         self._find(user_id)
         del self.passwords[user_id]
 
@@ -85,14 +83,11 @@ def _shared(found):
 
 
 class Zaqar:
-    """Queues, for those whose token Keystone knows."""
-
     def __init__(self, token):
         if not token.startswith('token of '):
             raise exceptions.Unauthorized('HTTP 401')
 
     def queue(self, name):
-        """Return a queue."""
         found = mock.Mock(spec_set=['signed_url', 'delete'])
         found.signed_url.return_value = {'signature': 'unused'}
         return found

@@ -318,7 +318,6 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.assert_nothing_left()
 
     def remains(self, stack):
-        """Return the events that say what may remain."""
         return [e for e in deployments.events(stack) if 'remain' in e]
 
     def test_passing_errors_are_ridden_out_and_others_leave_a_warning(self):

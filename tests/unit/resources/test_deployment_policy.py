@@ -8,7 +8,6 @@ POLICY = 'deployment_policy'
 
 
 def server(policy=None):
-    """Return a template of a server alone."""
     return {
         'heat_template_version': '2021-04-16',
         'resources': {
@@ -30,7 +29,6 @@ class PolicyTest(deployments.DeploymentTestCase):
         return stack, stack['server'].resource_id
 
     def theirs(self, server_id, **properties):
-        """Return a template with a deployment to a server of another."""
         return deployments.template(
             server=server_id,
             resources={

@@ -58,7 +58,6 @@ class TriggerTestCase(led.LedCase):
         return said
 
     def given(self, stack):
-        """Return the configs that the server has for runs."""
         return [
             one
             for one in self.in_metadata(stack)
@@ -229,7 +228,6 @@ class EndTest(TriggerTestCase):
     """Runs end with their deployment, and nothing of them is left."""
 
     def ended(self):
-        """Return how the targets of the runs have ended."""
         return [
             (attempt.state.value, attempt.reason)
             for run in self.stored_runs()

@@ -25,7 +25,6 @@ class WaitingTest(deployments.DeploymentTestCase):
         self.heat.auth.endpoints['cloudformation'] = deployments.CFN
 
     def told(self, stack, kind):
-        """Return the events of a kind."""
         return [
             event
             for event in deployments.events(stack)
@@ -33,7 +32,6 @@ class WaitingTest(deployments.DeploymentTestCase):
         ]
 
     def given(self):
-        """Return the inputs that the server was handed last."""
         return deployments.inputs(self.handed[-1])
 
     def test_a_server_reports_its_start_and_has_its_time(self):

@@ -38,7 +38,6 @@ class ExecutionTest(fake_mistral.MistralTestCase):
                 row.update({'state': 'SUCCESS', **self.ending})
 
     def ran(self):
-        """Return the action and the input of each execution."""
         return [
             (
                 json.loads(row['params'])['env']['heat']['action'],

@@ -359,7 +359,6 @@ class ReferenceTest(GroupTestCase):
         return whole
 
     def shown(self, stack):
-        """Return the attributes as a request for the resource has them."""
         loaded = self.heat.load(stack)
         return api.format_resource_attributes(loaded['deployment'], ['answer'])
 
@@ -561,7 +560,6 @@ class AdoptTest(GroupTestCase):
 
 class HealthTest(GroupTestCase):
     def check(self, stack, *gone):
-        """Check a group some servers of which have gone; return it."""
         lost = {stack[f'server_{key}'].resource_id for key in gone}
         self.replace(
             'heat_plugins.engine.database.servers.Servers.all_there',
@@ -576,7 +574,6 @@ class HealthTest(GroupTestCase):
         stack = self.created(group('a', 'b'))
 
         def mark():
-            """Mark it unhealthy, as Heat does for a user."""
             found = self.heat.load(stack)
             found['deployment'].state_set('CHECK', 'FAILED', 'by a user')
 
@@ -796,7 +793,6 @@ class NestingTest(GroupTestCase):
     """The members of a nested stack that takes the place of a group's rows."""
 
     def nested(self, stack, name='nested', *, is_announced=True):
-        """Create what a group would create as its nested stack."""
         found = self.heat.load(stack)
         parent = found['deployment']
         key = deployment_schema.FORMER_GROUP
@@ -845,8 +841,6 @@ class NestingTest(GroupTestCase):
 
 
 class MembersTest(GroupTestCase):
-    """The template of the members of a nested stack."""
-
     def of(self, *keys, kind=KIND, policy=None, **properties):
         """Return a group with these members; each server has an ID."""
         whole = deployments.template(
@@ -861,7 +855,6 @@ class MembersTest(GroupTestCase):
         ]
 
     def nested(self, *keys, **options):
-        """Return what the stack of the members would be."""
         found = self.of(*keys, **options)
         return found._parse_nested_stack(
             'members', found.child_template(), found.child_params()

@@ -64,11 +64,9 @@ class SignallerTestCase(test_deployment_triggers.TriggerTestCase):
         )
 
     def reader(self):
-        """Return the context of who has the role reader in the project."""
         return heat_fixture.new_context(roles=['reader'], user_id='reader')
 
     def policy(self, **options):
-        """Let heat-engine read its policy again, with other options."""
         self.patch(policy, 'ENFORCER', None)
         policy.get_enforcer()
         for name, value in options.items():
@@ -145,8 +143,6 @@ class TriggerTest(SignallerTestCase):
 
 
 class ResultTest(SignallerTestCase):
-    """A result of an action that is waited for."""
-
     def by_url(self, number, **details):
         """Return a result that comes by the URL of the action so numbered."""
         url = deployments.inputs(self.handed[number])['deploy_signal_id']

@@ -234,7 +234,6 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assert_withdrawn(stack, 'has died')
 
     def replacing(self, **options):
-        """Let Heat replace a deployment, or fail to."""
         return mock.patch.object(
             base.SoftwareDeployment, 'make_replacement', **options
         )

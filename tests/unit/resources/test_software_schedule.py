@@ -86,7 +86,6 @@ class ScheduleCase(heat_fixture.HeatTestCase):
 
 
 def examples():
-    """Return the properties of each schedule of the examples."""
     root = pathlib.Path(__file__).parents[3] / 'contrib/examples'
     return [
         each['properties']
@@ -246,7 +245,6 @@ class ScheduleTest(ScheduleCase):
         assert 'deleted' in self.get(stack, 'paused')
 
     def set(self, stack, text):
-        """Write a record; return the resource."""
         self.loaded = self.heat.load(stack)
         self.loaded['nightly'].data_set(schedule_rows.KEY, text)
         return self.loaded['nightly']

@@ -29,7 +29,6 @@ from tests.unit.resources import stack_domain
 
 class Case(deployments.DeploymentTestCase):
     def given(self, **properties):
-        """Return the inputs of a deployment that is delivered."""
         self.handed.clear()
         self.answer = None
         self.stack = self.heat.stack(
@@ -57,7 +56,6 @@ class Case(deployments.DeploymentTestCase):
         self.stack.persist_state_and_release_lock('x')
 
     def gone(self):
-        """Let it be done, and delete its deployment."""
         self.done()
         self.finish(self.heat.start(self.stack['deployment'].delete))
 

@@ -69,7 +69,6 @@ class WorkflowTest(fake_mistral.MistralTestCase):
         return loaded['it'].signal(body)
 
     def fail(self, body=None):
-        """Return the error of a signal, which Heat does not hear of."""
         # Heat need not read what others of the stack have.
         assert self.signal(body) is False
         return self.attribute('signals')[0]['error']
