@@ -182,8 +182,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             return made
 
         for name in ('stack', 'load'):
-            real = getattr(self.heat, name)
-            self.patch(self.heat, name, keeping(real))
+            self.patch(self.heat, name, keeping(getattr(self.heat, name)))
         start = self.heat.start
 
         def started(*args, **options):
@@ -195,9 +194,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.addCleanup(kept.clear)
 
     def replace(self, name, value):
-        patcher = mock.patch(name, value)
-        patcher.start()
-        self.addCleanup(patcher.stop)
+        self.enterContext(mock.patch(name, value))
 
     def configure(self, **options):
         for name, value in options.items():
@@ -227,9 +224,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     # Time
 
     def _second(self):
-        self.now += 1
-        self.work()
-        self.meanwhile()
+        self._sleep(None, 1)
 
     def _sleep(self, woken, seconds):
         """Let time pass for who blocks until a signal is seen."""
@@ -293,12 +288,10 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         )
 
     def config_ids(self):
-        return {
-            row.id
-            for row in config_objects.SoftwareConfig.get_all(
-                self.heat.context, limit=None, marker=None
-            )
-        }
+        found = config_objects.SoftwareConfig.get_all(
+            self.heat.context, limit=None, marker=None
+        )
+        return {row.id for row in found}
 
     def containers(self):
         return [name for _, name in self.swift.containers]
@@ -326,8 +319,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.assert_nothing_waits()
 
     def assert_nothing_waits(self):
-        waiting = [len(hub.watcher) for hub in hubs.HUBS.values()]
-        assert sum(waiting) == 0
+        assert sum(len(hub.watcher) for hub in hubs.HUBS.values()) == 0
 
     # Stacks
 
@@ -338,12 +330,10 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.heat.update(self.heat.load(stack), whole)
 
     def act(self, stack, action):
-        again = self.heat.load(stack)
-        self.heat.run(again, action)
+        self.heat.run(self.heat.load(stack), action)
 
     def delete(self, stack):
-        again = self.heat.load(stack)
-        self.heat.delete(again)
+        self.heat.delete(self.heat.load(stack))
 
     def adopt(self, stack):
         again = self.heat.load(stack)
@@ -369,6 +359,16 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         for _ in range(9):
             assert not self.step(task), stack.status_reason
         return stack, task
+
+    def moon(self, stack):
+        """Return a template for an update that a worker is to check."""
+        whole = template(
+            stack['config'].FnGetRefId(),
+            server=stack['server'].FnGetRefId(),
+            input_values={'who': 'moon'},
+        )
+        db_api.stack_update(stack.context, stack.id, {'convergence': True})
+        return self.heat.stack(whole, name='other')
 
     def checked(self, stack, number):
         """Return a resource as a worker loads it."""

@@ -31,6 +31,11 @@ from tests.unit.resources import stack_domain
 OWNER = callers.Signaller(user_id='owner', is_of_project=True, may_update=True)
 
 KIND = 'OS::Heat::SoftwareDeploymentGroup'
+ENDS = 'before_all_members', 'after_all_members'
+
+
+def key_of(config):
+    return deployments.inputs(config)['deploy_resource_name']
 
 
 def group(*keys, policy=None, config=None, resources=None, **properties):
@@ -60,13 +65,8 @@ class GroupTestCase(deployments.DeploymentTestCase):
         """Return the actions that were delivered, by member."""
         found = {}
         for config in self.handed[since:]:
-            inputs = deployments.inputs(config)
-            if 'deploy_action' not in inputs:
-                # What proves the records of an operation.
-                continue
-            found.setdefault(inputs['deploy_resource_name'], []).append(
-                inputs['deploy_action']
-            )
+            if action := deployments.inputs(config).get('deploy_action'):
+                found.setdefault(key_of(config), []).append(action)
         return found
 
     def assert_members_withdrawn(self, stack, *keys):
@@ -82,7 +82,7 @@ class GroupTestCase(deployments.DeploymentTestCase):
 class LifeTest(GroupTestCase):
     def test_each_server_is_given_what_changes_and_answers(self):
         self.answer = lambda config: {
-            'answer': deployments.inputs(config)['deploy_resource_name'],
+            'answer': key_of(config),
             'deploy_stdout': 'out',
             'members': 'mine',
         }
@@ -98,19 +98,20 @@ class LifeTest(GroupTestCase):
         assert self.given() == {key: ['CREATE'] for key in 'abc'}
         found = self.heat.load(stack)['deployment']
         assert not found.has_nested()
-        assert found.FnGetAtt('answer') == {'a': 'a', 'b': 'b', 'c': 'c'}
+        assert found.FnGetAtt('answer') == {key: key for key in 'abc'}
         assert found.FnGetAtt('deploy_stdouts') == dict.fromkeys('abc', 'out')
         assert found.FnGetAtt('answer', 'a') == 'a'
-        assert found.FnGetAtt('signal_transport') == dict.fromkeys(
-            'abc', 'TEMP_URL_POLL'
-        )
-        assert found.FnGetAtt('trigger_url') == dict.fromkeys('abc')
+        for name, value in (
+            ('signal_transport', 'TEMP_URL_POLL'),
+            ('trigger_url', None),
+        ):
+            assert found.FnGetAtt(name) == dict.fromkeys('abc', value)
         assert found.FnGetAtt('runs') == {key: [] for key in 'abc'}
         states = found.FnGetAtt('members')
         assert {one['status'] for one in states.values()} == {'COMPLETE'}
         assert {
-            one['deployment']: one['config'] for one in states.values()
-        } == {row.id: row.config.id for row in self.deployment_rows()}
+            (one['deployment'], one['config']) for one in states.values()
+        } == {(row.id, row.config.id) for row in self.deployment_rows()}
         self.assertRaises(
             exception.InvalidTemplateAttribute, found.FnGetAtt, 'no such'
         )
@@ -154,19 +155,16 @@ class LifeTest(GroupTestCase):
         times = {}
 
         def answer(config):
-            times[deployments.inputs(config)['deploy_resource_name']] = (
-                self.now
-            )
+            times[key_of(config)] = self.now
             return {}
 
         self.answer = answer
         batches = {'max_batch_size': 2, 'pause_time': 7}
-        stack = None
         for policy in ('batch_create', 'rolling_update'):
             whole = group(
                 *'abcd', policy={policy: batches}, input_values={'who': policy}
             )
-            if stack is None:
+            if policy == 'batch_create':
                 stack = self.created(whole)
             else:
                 self.update(stack, whole)
@@ -178,7 +176,7 @@ class LifeTest(GroupTestCase):
 class FailureTest(GroupTestCase):
     def answers(self, *failing):
         def answer(config):
-            key = deployments.inputs(config)['deploy_resource_name']
+            key = key_of(config)
             if key in failing:
                 return {'deploy_status_code': 1, 'deploy_stderr': 'boom'}
             return {'answer': key}
@@ -370,10 +368,8 @@ class ReferenceTest(GroupTestCase):
         stack = self.created(
             self.by_map(self.NAMED, 'ab', actions=['DELETE']), name='nothing'
         )
-        assert self.servers_of(self.shown(stack)['members']) == {
-            'a': None,
-            'b': None,
-        }
+        members = self.shown(stack)['members']
+        assert self.servers_of(members) == dict.fromkeys('ab')
         self.answer = {'deploy_stdout': 'out', 'answer': '42'}
         for servers in (self.NAMED, self.MERGED):
             keys = 'ab' if servers is self.NAMED else 'abc'
@@ -398,6 +394,7 @@ class KindTest(GroupTestCase):
         nested = stack['deployment']
         # A rescue leaves that to its members.
         assert nested.withdraw_delivered() is None
+        none = {'members': None}
         for name, *args in (
             ('handle_suspend',),
             ('handle_update', None, None, {}),
@@ -406,13 +403,7 @@ class KindTest(GroupTestCase):
             ('get_attribute', 'deploy_stdouts'),
             ('_resolve_attribute', 'deploy_stdouts'),
             ('prepare_abandon',),
-            (
-                '_needs_update',
-                None,
-                None,
-                {'members': None},
-                {'members': None},
-            ),
+            ('_needs_update', None, None, none, none),
             ('_handle_cancel',),
         ):
             with mock.patch.object(
@@ -426,7 +417,7 @@ class KindTest(GroupTestCase):
             None,
             None,
             {'members': 'single'},
-            {'members': None},
+            none,
         )
 
     def test_an_existing_group_keeps_its_kind(self):
@@ -465,20 +456,16 @@ class KindTest(GroupTestCase):
 
     def test_a_preview_of_an_update_says_what_the_update_does(self):
         stack = self.created(group('a'), name='previewed')
-        for change in (
-            {'timeout': 60},
-            {'signal_transport': 'NO_SIGNAL'},
-            {'signal_transport': 'AUTO'},
+        for does, change in (
+            ('updated', {'timeout': 60}),
+            ('updated', {'signal_transport': 'NO_SIGNAL'}),
+            ('updated', {'signal_transport': 'AUTO'}),
+            ('replaced', {'signal_transport': 'HEAT_SIGNAL'}),
+            ('replaced', {'trigger_url': True}),
+            ('replaced', {'members': 'nested'}),
         ):
             shown = self.heat.preview(stack, group('a', **change))
-            assert 'deployment' in shown['updated'], change
-        for change in (
-            {'signal_transport': 'HEAT_SIGNAL'},
-            {'trigger_url': True},
-            {'members': 'nested'},
-        ):
-            shown = self.heat.preview(stack, group('a', **change))
-            assert 'deployment' in shown['replaced'], change
+            assert 'deployment' in shown[does], change
         # As where an environment maps the type of the members to another.
         with mock.patch(
             'heat.engine.environment.Environment.get_class',
@@ -494,12 +481,8 @@ class KindTest(GroupTestCase):
             for kind in ('single', 'nested')
         )
         assert single.preview() == single
-        assert {one.name for one in nested.preview()} == {
-            'a',
-            'b',
-            'before_all_members',
-            'after_all_members',
-        }
+        names = {one.name for one in nested.preview()}
+        assert names == {*'ab', *ENDS}
         # What takes a nested stack.
         self.configure(group_members='nested')
         for number, properties in enumerate(
@@ -553,9 +536,9 @@ class AdoptTest(GroupTestCase):
             assert row.status == 'FAILED'
             assert 'has died' in row.status_reason
             self.assert_members_withdrawn(stack, 'a')
-        adopted = self.adopt(stack)
-        assert adopted['deployment'].status == 'FAILED'
-        assert 'are not COMPLETE: a' in adopted['deployment'].status_reason
+        found = self.adopt(stack)['deployment']
+        assert found.status == 'FAILED'
+        assert 'are not COMPLETE: a' in found.status_reason
 
 
 class HealthTest(GroupTestCase):
@@ -594,11 +577,7 @@ class HealthTest(GroupTestCase):
         assert self.given() == expected
         self.check(stack)
         row = self.deployment_rows()[0]
-        (key,) = (
-            one['value']
-            for one in row.config.config['inputs']
-            if one['name'] == 'deploy_resource_name'
-        )
+        key = key_of(row.config.config)
         self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
         assert (
             f'These members have no deployment: {key}'
@@ -607,9 +586,7 @@ class HealthTest(GroupTestCase):
         # A check hides no half of an update from its revert.
         stack = self.created(group('a', 'b', 'c'), name='reverted')
         self.answer = lambda config: {
-            'deploy_status_code': int(
-                deployments.inputs(config)['deploy_resource_name'] != 'a'
-            )
+            'deploy_status_code': int(key_of(config) != 'a')
         }
         changed = group('a', 'b', 'c', input_values={'who': 'moon'})
         again = self.heat.load(stack)
@@ -655,18 +632,15 @@ class CfnTest(GroupTestCase):
 
     def of(self, name):
         """Return the last config that the server of a member was handed."""
-        return [
-            each
-            for each in self.handed
-            if deployments.inputs(each)['deploy_resource_name'] == name
-        ][-1]
+        return [each for each in self.handed if key_of(each) == name][-1]
+
+    def states(self):
+        return deployment_rows.states(self.heat.context, self.group_id)
 
     def statuses(self):
         return {
             state.member.key: (state.row.action, state.row.status)
-            for state in deployment_rows.states(
-                self.heat.context, self.group_id
-            )
+            for state in self.states()
         }
 
     def waiting_group(self, *keys, **properties):
@@ -684,17 +658,18 @@ class CfnTest(GroupTestCase):
         arn = identifier.ResourceIdentifier.from_arn_url(url)
         assert self.post(arn, 'of somebody else', {}) is not None
         # The ID of a config holds but a part of a digest.
+        (state, *_) = self.states()
         with mock.patch.object(
-            presigned, 'config_id', return_value=self.rows()[0].config.id
+            presigned, 'config_id', return_value=state.row.config.id
         ):
             assert self.post(arn, 'of a guess', {}) is not None
         # What names another config does not count.
         named = {body.CONFIG_ID: self.of('b')['id']}
         assert self.send(self.of('a'), named) is None
-        assert all(row.in_progress for row in self.rows())
+        assert all(state.row.in_progress for state in self.states())
         report = {body.REPORT: 1, body.CONFIG_ID: self.of('c')['id']}
         assert self.send(self.of('c'), report) is None
-        started = [each.has_started for each in self.rows()]
+        started = [each.row.has_started for each in self.states()]
         assert sorted(started) == [False, False, True]
         assert self.send(self.of('a'), {'answer': 'of a'}) is None
         assert self.send(self.of('a'), {'answer': 'again'}) is None
@@ -780,14 +755,6 @@ class CfnTest(GroupTestCase):
         reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
         assert 'create_stack' in reason
 
-    def rows(self):
-        return [
-            state.row
-            for state in deployment_rows.states(
-                self.heat.context, self.group_id
-            )
-        ]
-
 
 class NestingTest(GroupTestCase):
     """The members of a nested stack that takes the place of a group's rows."""
@@ -800,9 +767,8 @@ class NestingTest(GroupTestCase):
             parent.data_set(key, parent.resource_id)
         with parent.frozen_properties():
             template = parent.child_template()
-        nested = parent._parse_nested_stack(
-            name, template, {'parameter_defaults': {key: parent.resource_id}}
-        )
+        given = {'parameter_defaults': {key: parent.resource_id}}
+        nested = parent._parse_nested_stack(name, template, given)
         nested.validate()
         nested.store()
         nested._store_resources()
@@ -868,10 +834,8 @@ class MembersTest(GroupTestCase):
             ('StructuredDeployments', 'StructuredDeployment'),
         ):
             # A member of a type that an environment maps may know no others.
-            for given in (
-                {},
-                {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'},
-            ):
+            some = {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'}
+            for given in ({}, some):
                 found = self.of('one', kind=f'OS::Heat::{kind}', **given)
                 template = found.child_template()
                 each = template.resource_definitions(found.stack)['one']
@@ -886,12 +850,9 @@ class MembersTest(GroupTestCase):
         nested = self.nested('a', 'b', 'c')
         graph = nested.dependencies.graph()
         needed = {one for needs in graph.values() for one in needs}
-        assert {one.name for one in graph if not list(graph[one])} == {
-            'before_all_members'
-        }
-        assert {one.name for one in graph if one not in needed} == {
-            'after_all_members'
-        }
+        (first,) = (one.name for one in graph if not list(graph[one]))
+        (last,) = (one.name for one in graph if one not in needed)
+        assert (first, last) == ENDS
         assert len(nested) == 5
         # Batches are of members alone.
         for each in ('rolling_update', 'batch_create'):
