@@ -96,11 +96,8 @@ class ValidationTest(Case):
         }
         group = {'kind': 'OS::Heat::SoftwareDeploymentGroup', 'server': None}
         for transport, service in lacking.items():
-            for more in (
-                {},
-                {**group, 'servers': {}},
-                {**group, 'servers': {'a': 'x'}},
-            ):
+            for servers in (None, {}, {'a': 'x'}):
+                more = {} if servers is None else group | {'servers': servers}
                 said = self.refused(transport, **more)
                 assert 'cannot be used; AUTO uses' in said
                 assert wording.no_service(service) in said
@@ -122,11 +119,9 @@ class ValidationTest(Case):
         parts = whole['resources']
         parts['another'] = parts.pop('deployment')
         for said in ('host has POLL_TEMP_URL', 'another.properties.trigger'):
+            preview = self.heat.preview, stack, whole
             error = self.assertRaises(
-                exception.StackValidationFailed,
-                self.heat.preview,
-                stack,
-                whole,
+                exception.StackValidationFailed, *preview
             )
             assert said in str(error)
             parts['another']['properties']['server'] = 'one'
@@ -162,20 +157,16 @@ class AutoTest(Case):
         self.done()
         self.delete(self.stack)
 
-        def no_urls():
-            self.swift = fake_swift.Cluster(tempurl=False)
-
-        def denied():
-            self.swift.denied.add(deployments.PROJECT)
-
-        for break_store in (
-            no_urls,
-            lambda: self.swift.fail(1000, 503),
-            lambda: self.swift.fail(1000, 401),
-            denied,
+        for swift, status, denied in (
+            (fake_swift.Cluster(tempurl=False), 0, ()),
+            (fake_swift.Cluster(), 503, ()),
+            (fake_swift.Cluster(), 401, ()),
+            (fake_swift.Cluster(), 0, {deployments.PROJECT}),
         ):
-            self.swift = fake_swift.Cluster()
-            break_store()
+            self.swift = swift
+            if status:
+                swift.fail(1000, status)
+            swift.denied.update(denied)
             assert self.chosen() == 'CFN_SIGNAL'
             self.done()
             found = self.stack['deployment']
@@ -209,9 +200,8 @@ class AutoTest(Case):
                     broken.enter_context(
                         mock.patch.object(cls, 'prepare', side_effect=error)
                     )
-            _, reason = self.fails(
-                deployments.template(signal_transport='AUTO'), {}
-            )
+            whole = deployments.template(signal_transport='AUTO')
+            _, reason = self.fails(whole, {})
         assert (
             'cannot be used. TEMP_URL_POLL: no TEMP_URL_POLL here. '
             'ZAQAR_SIGNAL: no ZAQAR_SIGNAL here. '
@@ -221,26 +211,17 @@ class AutoTest(Case):
         # What passes in Keystone is ridden out.
         self.swift = fake_swift.Cluster()
         self.swift.denied.add(deployments.PROJECT)
+        kind = deployments.OURS['OS::Heat::SoftwareDeployment']
         for error in (
             ks_exceptions.ConnectFailure('no route'),
             ks_exceptions.ServiceUnavailable(),
         ):
-            with mock.patch.object(
-                deployments.OURS['OS::Heat::SoftwareDeployment'],
-                '_create_user',
-                side_effect=error,
-            ):
-                self.given_nothing()
+            stack = self.heat.stack(whole, self.getUniqueString())
+            with mock.patch.object(kind, '_create_user', side_effect=error):
+                self.stack, self.task = self.waiting(stack=stack)
+                assert not self.in_metadata(self.stack)
             self.step(self.task, 9)
             self.done()
-
-    def given_nothing(self):
-        whole = deployments.template(signal_transport='AUTO')
-        self.answer = None
-        self.stack = self.heat.stack(whole, self.getUniqueString())
-        self.task = self.heat.begin(self.stack, 'CREATE')
-        assert not self.step(self.task, 9), self.stack.status_reason
-        assert not self.in_metadata(self.stack)
 
 
 class UrlTest(Case):
@@ -313,9 +294,8 @@ class UrlTest(Case):
                 self.swift.denied.add(deployments.PROJECT)
             # The user that a URL was made for first can log in, too.
             for has_url in (False, True):
-                given = self.given(
-                    signal_transport=wanted, trigger_url=has_url
-                )
+                more = {'trigger_url': has_url}
+                given = self.given(signal_transport=wanted, **more)
                 assert given['deploy_auth_url']
                 assert 'deploy_signal_id' not in given
                 user_id = given['deploy_user_id']
@@ -327,10 +307,8 @@ class UrlTest(Case):
                     assert chosen == 'ZAQAR_SIGNAL'
                     assert given['deploy_queue_id']
                     # A user of the stack may read the row.
-                    assert (
-                        self.row.stack_user_project_id
-                        == self.stack.stack_user_project_id
-                    )
+                    users = self.stack.stack_user_project_id
+                    assert self.row.stack_user_project_id == users
                 self.gone()
                 assert user_id not in self.domain.passwords
         # Without an endpoint it cannot be used: it is lost after the stack
