@@ -65,14 +65,8 @@ class Mistral:
         self.now = datetime.datetime(2030, 1, 1, 12, 0, 30)
         self.calls = []
         self.faults = []
-        self.workflows = Workflows(self)
-        self.workbooks = Workbooks(self)
-        self.cron_triggers = CronTriggers(self)
-        self.event_triggers = EventTriggers(self)
-        self.executions = Executions(self)
-        self.tasks = Tasks(self)
-        self.environments = Environments(self)
-        self.actions = Actions(self)
+        for manager in Manager.__subclasses__():
+            setattr(self, manager.NAME, manager(self))
 
     def fail(self, call, *errors, effect=False):
         self.faults += [(call, error, effect) for error in errors]
@@ -97,12 +91,15 @@ class Manager:
         (row,) = self.rows.values()
         return row
 
-    def keep(self, **row):
-        if self.find(row['name']):
-            raise refused(409, f'Duplicate entry: {row["name"]}')
+    def store(self, **row):
         row = {'id': str(uuid.uuid4()), **row}
         self.rows[row['id']] = row
         return shown(row)
+
+    def keep(self, **row):
+        if self.find(row['name']):
+            raise refused(409, f'Duplicate entry: {row["name"]}')
+        return self.store(**row)
 
     def find(self, identifier):
         for row in self.rows.values():
@@ -167,7 +164,6 @@ class Workflows(Manager):
 
     def add(self, name, *inputs, **more):
         row = {
-            'id': str(uuid.uuid4()),
             'name': name,
             'inputs': list(inputs),
             'namespace': '',
@@ -175,8 +171,7 @@ class Workflows(Manager):
             'definition': '',
             **more,
         }
-        self.rows[row['id']] = row
-        return row['id']
+        return self.store(**row).id
 
     def names(self):
         return {row['name'] for row in self.rows.values()}
@@ -360,8 +355,7 @@ class EventTriggers(Manager):
             'workflow_params': json.dumps(values['workflow_params']),
         }
         self._hold_unique(row)
-        self.rows[row['id']] = row
-        return shown(row)
+        return self.store(**row)
 
     def list(self):
         # Mistral 23 answers 500 to every filter.

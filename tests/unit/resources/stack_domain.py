@@ -57,29 +57,19 @@ class Domain:
     @contextlib.contextmanager
     def installed(self):
         """Be what Heat's engine finds for as long as this lasts."""
-        kept = (
+        methods = (
             'create_stack_domain_user',
             'delete_stack_domain_user',
-            'domain_admin_client',
-            'stack_domain',
             'stack_domain_user_token',
         )
-        with contextlib.ExitStack() as stack:
-            for name in kept:
-                stack.enter_context(
-                    mock.patch.object(
-                        fake_keystoneclient.FakeKeystoneClient,
-                        name,
-                        _shared(getattr(self, name)),
-                        create=True,
-                    )
-                )
+        with mock.patch.multiple(
+            fake_keystoneclient.FakeKeystoneClient,
+            create=True,
+            domain_admin_client=self.domain_admin_client,
+            stack_domain=self.stack_domain,
+            **{name: staticmethod(getattr(self, name)) for name in methods},
+        ):
             yield self
-
-
-def _shared(found):
-    """Return a method or a value as an attribute of a class."""
-    return staticmethod(found) if callable(found) else found
 
 
 class Zaqar:
