@@ -6,6 +6,7 @@ import threading
 import time
 import traceback
 import unittest
+from unittest import mock
 
 import fixtures
 from heat.common import exception
@@ -32,14 +33,11 @@ class RowsTest(deployments.DeploymentTestCase):
         (self.row,) = self.deployment_rows()
 
     def ticket(self, **values):
-        return watcher.Ticket(
-            **{
-                'deployment_id': self.row.id,
-                'config_id': self.row.config_id,
-                'object_name': None,
-                **values,
-            }
-        )
+        place = {
+            'deployment_id': self.row.id,
+            'config_id': self.row.config_id,
+        }
+        return watcher.Ticket(**{**place, 'object_name': None, **values})
 
     def settle(self, **values):
         """Settle what a ticket is for; say whether that counts."""
@@ -74,23 +72,16 @@ class RowsTest(deployments.DeploymentTestCase):
             self.ticket(config_id='former'),
         ]
         outcomes = dict.fromkeys([*others, ticket], DONE)
-        commits = []
-
-        def note(connection):
-            commits.append(connection)
-
-        engine = db_api.get_engine()
-        sqlalchemy.event.listen(engine, 'commit', note)
-        self.addCleanup(sqlalchemy.event.remove, engine, 'commit', note)
+        commits = mock.Mock()
+        event = db_api.get_engine(), 'commit', lambda each: commits()
+        sqlalchemy.event.listen(*event)
+        self.addCleanup(sqlalchemy.event.remove, *event)
         found = rows.settle(self.heat.context, outcomes)
         assert found == {ticket}
-        assert len(commits) == 1
+        commits.assert_called_once_with()
         (row,) = self.deployment_rows()
-        assert (row.status, row.status_reason, row.output_values) == (
-            'COMPLETE',
-            'yes',
-            {'a': 1},
-        )
+        assert (row.status, row.status_reason) == ('COMPLETE', 'yes')
+        assert row.output_values == {'a': 1}
         assert row.updated_at is not None
         assert not rows.read(self.heat.context, {row.id})[row.id].in_progress
         # Once.

@@ -169,10 +169,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.patch(parser.Stack, 'mark_failed', fail_unless_killed)
         self.patch(traversals, '_PLACES', Inline(16, 4))
         # Of what an engine has begun with, another scan takes care.
-        nothing = False, False, None
-        self.patch(
-            checker, '_handle_resource_failure', lambda *_, **m: nothing
-        )
+        nothing = mock.Mock(return_value=(False, False, None))
+        self.patch(checker, '_handle_resource_failure', nothing)
+        self.context = heat_context.get_admin_context()
         stored = heat_fixture.new_context
         self.patch(parser.Stack, 'stored_context', lambda stack: stored())
         # Heat waits a second before it sends the first messages; by `time`,
@@ -188,9 +187,8 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.scan = traversals.Traversals()
 
     def stored(self):
-        stack = parser.Stack(
-            self.heat.context, 'stack', template(BEFORE), convergence=True
-        )
+        given = self.heat.context, 'stack', template(BEFORE)
+        stack = parser.Stack(*given, convergence=True)
         stack.thread_group_mgr = self.engines.worker.thread_group_mgr
         stack.store()
         return stack
@@ -213,15 +211,12 @@ class TraversalsTest(heat_fixture.HeatTestCase):
 
     def delete(self, stack):
         stack = self.load(stack)
-        empty = heat_template.Template.create_empty_template(
-            version=stack.t.version
-        )
+        kind = heat_template.Template
+        empty = kind.create_empty_template(version=stack.t.version)
         stack.converge_stack(empty, action=parser.Stack.DELETE)
 
     def state(self, stack):
-        found = db_api.stack_get(
-            heat_context.get_admin_context(), stack.id, show_deleted=True
-        )
+        found = db_api.stack_get(self.context, stack.id, show_deleted=True)
         return f'{found.action}_{found.status}'
 
     def look(self, seconds):
@@ -259,11 +254,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             getattr(self, action.lower())(stack)
         return stack
 
-    @staticmethod
-    def idle():
+    def idle(self):
         """Return the stacks in which nothing happens."""
-        context = heat_context.get_admin_context()
-        return resources.idle(context, traversals.actions())
+        return resources.idle(self.context, traversals.actions())
 
     def survives(self, action):
         """Kill an engine at each place of an action; return how many."""
@@ -360,7 +353,6 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def test_of_two_engines_one_continues_it(self):
         counts = self.useFixture(counted.Counted())
         stack = self.stalled()
-        context = heat_context.get_admin_context()
         (seen,) = self.idle()
         other = traversals.Traversals()
         self.scan.look()
@@ -368,13 +360,13 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.now += 90
         assert len(self.scan.look()) == 1
         assert other.look() == []
-        assert not resources.claim(context, seen)
+        assert not resources.claim(self.context, seen)
         assert len(self.engines.messages) == 2
         assert counts.of(metrics.RESCUED) == {'stack': 1}
         # Nor does anybody continue what was updated meanwhile.
         (seen,) = self.idle()
         another = {'current_traversal': 'another'}
-        db_api.stack_update(context, stack.id, another)
+        db_api.stack_update(self.context, stack.id, another)
         assert not traversals.continue_stack(seen, has_waited=True)
 
     def test_a_stack_that_waits_for_a_hook_or_an_engine_is_left(self):
@@ -391,11 +383,10 @@ class TraversalsTest(heat_fixture.HeatTestCase):
 
     def test_an_action_is_left_of_which_messages_alone_say_all(self):
         stack = self.stalled()
-        context = heat_context.get_admin_context()
         for action in ('ADOPT', 'CHECK', 'SUSPEND', 'RESUME', 'SNAPSHOT'):
-            db_api.stack_update(context, stack.id, {'action': action})
+            db_api.stack_update(self.context, stack.id, {'action': action})
             assert self.idle() == []
-        db_api.stack_update(context, stack.id, {'action': 'DELETE'})
+        db_api.stack_update(self.context, stack.id, {'action': 'DELETE'})
         assert len(self.idle()) == 1
         cfg.CONF.set_override('enable_stack_abandon', True)
         assert self.idle() == []
