@@ -413,22 +413,11 @@ def test_one_that_is_no_result_is_a_failure():
         group.drive(change)
 
 
-def test_an_object_store_that_is_away_is_ridden_out():
-    group = Group('a', budget=60)
-    group.fleet.broken = errors.Unavailable('503')
-    change = group.begun()
-    group.idle(change, 30)
-    assert change.outage is not None
-    group.fleet.broken = None
-    group.drive(change)
-    assert group.fleet.actions() == {'a': ['CREATE']}
-
-
 @pytest.mark.parametrize(
     ('broken', 'seconds'),
     [(errors.Unavailable('it says no'), 60), (errors.Denied('it says no'), 0)],
 )
-def test_and_given_up_after_the_budget(broken, seconds):
+def test_an_outage_is_given_up_after_the_budget(broken, seconds):
     group = Group('a', budget=60)
     group.fleet.broken = broken
     change, began = group.begun(), group.clock.now

@@ -127,16 +127,12 @@ class RunTest(Receiving, testtools.TestCase):
         self.end()
         self.look()
         (body,) = self.sent
-        assert (
-            body['run'],
-            body['project'],
-            body['event'],
-            body['stack']['name'],
-            body['action'],
-        ) == (run_world.RUN, run_world.PROJECT, 'failure', 's0', 'BACKUP')
-        assert {
-            (each['server'], each['state']) for each in body['servers']
-        } == {('server-0', 'failed'), ('server-1', 'failed')}
+        expected = {'run': run_world.RUN, 'project': run_world.PROJECT}
+        expected |= {'event': 'failure', 'action': 'BACKUP'}
+        assert expected.items() <= body.items()
+        assert body['stack']['name'] == 's0'
+        servers = {each['server']: each['state'] for each in body['servers']}
+        assert servers == {'server-0': 'failed', 'server-1': 'failed'}
         assert 'hunter2' not in str(body)
         assert self.shown() == [('failure', 'delivered')]
         assert self.due() == {}
@@ -262,11 +258,8 @@ class DoorTest(Receiving, heat_door.DoorCase):
         for _again in range(2):
             run_scans.NOTICES.begin()()
         (body,) = self.sent
-        assert (body['run'], body['event'], body['stack']) == (
-            run.id,
-            'failure',
-            {'id': stack.id, 'name': stack.name},
-        )
+        assert (body['run'], body['event']) == (run.id, 'failure')
+        assert body['stack'] == {'id': stack.id, 'name': stack.name}
         shown = self.runs.show(run.id)
         assert shown.notify == 'https://hooks.example.com'
         (notice,) = shown.notices

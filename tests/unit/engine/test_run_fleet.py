@@ -142,11 +142,8 @@ class RunTest(LeadingCase):
         assert [
             given[name]
             for name in (
-                'token',
-                'deploy_action',
-                'deploy_signal_transport',
-                'deploy_signal_verb',
-                'deploy_log_limit',
+                *('token', 'deploy_action', 'deploy_signal_transport'),
+                *('deploy_signal_verb', 'deploy_log_limit'),
                 body.TIMEOUT_INPUT,
             )
         ] == [SECRET, 'BACKUP', 'TEMP_URL_POLL', 'PUT', '10000000', '60']

@@ -61,15 +61,8 @@ class ServersTest(deployments.DeploymentTestCase):
 
     def reading(self, *keys):
         """Return servers that read from the object store, by their ids."""
-        more = {
-            key: {
-                'type': 'OS::Heat::DeployedServer',
-                'properties': {
-                    'software_config_transport': 'POLL_SERVER_HEAT'
-                },
-            }
-            for key in keys
-        }
+        server = deployments.template()['resources']['server']
+        more = dict.fromkeys(keys, server)
         stack = self.created(deployments.template(resources=more))
         for key in keys:
             stack[key].data_set('metadata_put_url', f'http://store/{key}')

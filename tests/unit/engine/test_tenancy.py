@@ -51,17 +51,11 @@ class TenancyTest(deployments.DeploymentTestCase):
         made = self.heat.rpc.create_software_config(
             self.stranger, group='script', name='evil', config='evil'
         )
+        values['id'] = f'{len(self.deployment_rows())}-foreign'
+        values |= {'tenant': STRANGER, 'server_id': self.own.server_id}
+        values |= {'config_id': made['id'], 'status': 'COMPLETE'}
         deployment_objects.SoftwareDeployment.create(
-            self.stranger,
-            {
-                'id': f'{len(self.deployment_rows())}-foreign',
-                'tenant': STRANGER,
-                'server_id': self.own.server_id,
-                'config_id': made['id'],
-                'status': 'COMPLETE',
-                'action': 'CREATE',
-                **values,
-            },
+            self.stranger, {'action': 'CREATE', **values}
         )
 
     def scripts(self):

@@ -8,18 +8,10 @@ POLICY = 'deployment_policy'
 
 
 def server(policy=None):
-    return {
-        'heat_template_version': '2021-04-16',
-        'resources': {
-            'server': {
-                'type': 'OS::Heat::DeployedServer',
-                'properties': {
-                    'software_config_transport': 'POLL_SERVER_HEAT'
-                },
-                'metadata': {POLICY: policy} if policy else {},
-            }
-        },
-    }
+    whole = deployments.template()
+    alone = whole['resources']['server']
+    alone['metadata'] = {POLICY: policy} if policy else {}
+    return {**whole, 'resources': {'server': alone}}
 
 
 class PolicyTest(deployments.DeploymentTestCase):

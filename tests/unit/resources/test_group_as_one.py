@@ -41,13 +41,8 @@ def key_of(config):
 def group(*keys, policy=None, config=None, resources=None, **properties):
     """Return a template with a group that has these members."""
     servers = {key: {'get_resource': f'server_{key}'} for key in keys}
-    more = {
-        f'server_{key}': {
-            'type': 'OS::Heat::DeployedServer',
-            'properties': {'software_config_transport': 'POLL_SERVER_HEAT'},
-        }
-        for key in keys
-    }
+    server = deployments.template()['resources']['server']
+    more = {f'server_{key}': server for key in keys}
     whole = deployments.template(
         config=config,
         resources={**more, **(resources or {})},

@@ -76,10 +76,7 @@ class ValidationTest(Case):
     def test_what_a_cloud_lacks_is_refused_before_there_is_a_stack(self):
         endpoints = self.heat.auth.endpoints
         endpoints['cloudformation'] = deployments.CFN
-        polling = {
-            'properties': {'software_config_transport': 'POLL_SERVER_HEAT'}
-        }
-        host = {'type': 'OS::Heat::DeployedServer', **polling}
+        host = deployments.template()['resources']['server']
         whole = deployments.template(
             signal_transport='NO_SIGNAL',
             trigger_url=True,
@@ -108,7 +105,7 @@ class ValidationTest(Case):
         for transport in ('AUTO', 'NO_SIGNAL', 'HEAT_SIGNAL'):
             self.validate(transport)
         # A server that polls a URL is told what works.
-        polling['properties']['software_config_transport'] = 'POLL_TEMP_URL'
+        host['properties']['software_config_transport'] = 'POLL_TEMP_URL'
         server = {'get_resource': 'host'}
         for more in ({'server': server}, {**group, 'servers': {'a': server}}):
             said = self.refused('NO_SIGNAL', resources={'host': host}, **more)
