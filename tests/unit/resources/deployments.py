@@ -395,6 +395,12 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             self.step(task)
         return stack, task
 
+    def completes(self, task, stack):
+        """Let an action end, with what the engine does last."""
+        self.finish(task)
+        assert stack.status == 'COMPLETE'
+        stack.persist_state_and_release_lock('engine')
+
     def failed(self, task, stack, name='deployment'):
         """Let a task end, and return why the resource has failed."""
         self.finish(task)

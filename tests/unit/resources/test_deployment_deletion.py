@@ -159,8 +159,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             (True, ['CREATE', 'CREATE']),
         ):
             self.handed.clear()
-            stack, task = self.waiting(WHOLE)
-            self.addCleanup(task.cancel)
+            stack, _ = self.waiting(WHOLE)
             self.dies(stack)
             self.withdrawn_by_former(stack, 'CREATE')
             self.answer = {}
@@ -208,8 +207,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
                 )
             else:
                 # What a dead engine has delivered fails, too.
-                _, dead = self.waiting(action='SUSPEND', stack=stack)
-                self.addCleanup(dead.cancel)
+                self.waiting(action='SUSPEND', stack=stack)
                 self.swift.denied.add(deployments.PROJECT)
                 # Another engine has none of its URLs.
                 hubs.HUBS.clear()

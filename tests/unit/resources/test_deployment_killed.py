@@ -102,8 +102,7 @@ class KilledTest(deployments.DeploymentTestCase):
         assert number > 6
 
     def test_what_a_dead_engine_has_delivered_is_waited_for(self):
-        stack, task = self.waiting(WHOLE)
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting(WHOLE)
         (before,) = self.deployment_rows()
         self.send(self.handed[-1], {'answer': 'once'})
         self.answer = {}
@@ -118,8 +117,7 @@ class KilledTest(deployments.DeploymentTestCase):
         self.assert_nothing_left()
         # What has failed on its server is replaced.
         self.handed.clear()
-        stack, task = self.waiting(WHOLE)
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting(WHOLE)
         self.answer = {}
         self.dies(stack)
         (row,) = self.deployment_rows()

@@ -168,8 +168,7 @@ class SignalTest(TriggerTestCase):
         (row,) = self.deployment_rows()
         assert row.status == 'IN_PROGRESS'
         self.send(self.handed[-1])
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
+        self.completes(task, stack)
         inputs = {'level': 'hunter2'}
         for details, expected in (
             ({'trigger': 'BAKCUP'}, 'no action BAKCUP; it offers BACKUP'),

@@ -84,9 +84,7 @@ class TriggerTest(SignallerTestCase):
         whole = self.template(**properties)
         stack, task = self.waiting(whole)
         stack['deployment'].signal({})
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
-        assert stack.status == 'COMPLETE'
+        self.completes(task, stack)
         return stack
 
     def url(self, stack, context=None):
@@ -160,14 +158,11 @@ class ResultTest(SignallerTestCase):
         # Its first image had the add-on.
         named = {body.CONFIG_ID: self.handed[-1]['id']}
         self.send_as(stack, self.own(stack), named)
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
+        self.completes(task, stack)
         # The server loses its disk.
-        again = self.heat.load(stack)
+        again, given = self.heat.load(stack), {'who': 'moon'}
         changed = self.template(
-            signal_transport='CFN_SIGNAL',
-            timeout=60,
-            input_values={'who': 'moon'},
+            signal_transport='CFN_SIGNAL', timeout=60, input_values=given
         )
         _, task = self.waiting(changed, 'UPDATE', again)
         own = self.own(stack)
@@ -182,10 +177,8 @@ class ResultTest(SignallerTestCase):
         assert 'names none' in said
         # It no longer names a config, but came by the right URL.
         assert 'succeeded' in self.send_as(stack, own, self.by_url(-1))
-        self.finish(task)
-        assert again.status == 'COMPLETE'
+        self.completes(task, again)
         # An agent that names none any more is heard after a failure.
-        again.persist_state_and_release_lock('engine')
         again = self.heat.load(stack)
         _, task = self.waiting(whole, 'UPDATE', again)
         assert 'heat_plugins_naming' in again['deployment'].data()

@@ -202,8 +202,7 @@ class UpdateTest(deployments.DeploymentTestCase):
         assert found == 7
         assert len(self.in_metadata(stack)) == 1
         self.delete(stack)
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting()
         resource = self.current(stack)
         # It is left if an engine works on it, and it cannot be replaced.
         self.fails_to_replace(resource)
@@ -214,8 +213,7 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assert_withdrawn(stack, 'has died')
         # What has failed is withdrawn first: nobody would come here again.
         self.delete(stack)
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting()
         resource = self.current(stack)
         resource.state_set('CREATE', 'FAILED', 'Engine has died')
         self.fails_to_replace(resource)
@@ -409,8 +407,7 @@ class CheckAndAdoptTest(deployments.DeploymentTestCase):
         assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
         self.swift.denied.clear()
         self.delete(adopted)
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting()
         adopted = self.adopt(stack)['deployment']
         assert adopted.status == 'FAILED'
         assert 'IN_PROGRESS' in adopted.status_reason

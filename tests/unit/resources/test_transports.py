@@ -51,9 +51,7 @@ class Case(deployments.DeploymentTestCase):
 
     def done(self):
         self.stack['deployment'].signal({})
-        self.finish(self.task)
-        assert self.stack.status == 'COMPLETE'
-        self.stack.persist_state_and_release_lock('x')
+        self.completes(self.task, self.stack)
 
     def gone(self):
         self.done()
