@@ -27,11 +27,8 @@ class LedCase(deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
         # Heat's fake of Keystone makes trusts for no project.
-        self.patch(
-            parser.Stack,
-            'stored_context',
-            lambda stack: heat_fixture.new_context(),
-        )
+        new = heat_fixture.new_context
+        self.patch(parser.Stack, 'stored_context', lambda stack: new())
         self.ahead = 0
         self.leader = self.lead(self.ENGINE)
         leading.install(self.leader)

@@ -91,9 +91,8 @@ class CredentialsTest(Case):
     def test_they_are_taken_once_unless_those_that_worked_are_refused(self):
         self.swift.denied.add(deployments.PROJECT)
         hub = self.hub()
-        self.assertRaises(
-            errors.TempURLsUnusable, hub.call, self.stack, hub.signing.signer
-        )
+        call = hub.call, self.stack, hub.signing.signer
+        self.assertRaises(errors.TempURLsUnusable, *call)
         assert len(self.swift.seen) == 1
         self.swift.denied.clear()
         hub = self.hub()

@@ -74,11 +74,9 @@ class WatchTest(heat_fixture.HeatTestCase):
         cfg.CONF.set_override('rescue_interval', 60, 'heat_plugins')
         stop = mock.Mock(side_effect=SystemExit)
         for spread, most in ((None, 60), (1.0, 1)):
-            slept = []
+            slept, more = [], {'begin': lambda: stop, 'spread': spread}
             self.patch(time, 'sleep', slept.append)
-            scan = dataclasses.replace(
-                SCANS[0], begin=lambda: stop, spread=spread
-            )
+            scan = dataclasses.replace(SCANS[0], **more)
             for _ in range(50):
                 self.assertRaises(SystemExit, process.repeat, scan)
             assert most / 2 < max(slept) < most
@@ -101,9 +99,8 @@ class PlacesTest(heat_fixture.HeatTestCase):
         self.assertRaises(OSError, places.run, 'a', 'name', print)
         assert places.take('a', '1')
         self.patch(threading.Thread, 'start', lambda thread: thread.run())
-        self.assertRaises(
-            ZeroDivisionError, places.run, 'a', 'name', lambda: 1 / 0
-        )
+        call = places.run, 'a', 'name', lambda: 1 / 0
+        self.assertRaises(ZeroDivisionError, *call)
         assert places.take('a', '1')
 
 

@@ -392,12 +392,8 @@ class BeginTest(heat_fixture.HeatTestCase):
         return [each.id for each in self.rescuer.look()]
 
     def test_it_is_begun_by_one_with_what_the_one_before_was_given(self):
-        told = []
-        self.patch(
-            worker_client.WorkerClient,
-            'check_resource',
-            lambda client, context, *given: told.append(given),
-        )
+        told = mock.Mock()
+        self.patch(worker_client.WorkerClient, 'check_resource', told)
         stack = self.heat.create(TEMPLATE)
         doing = {'status': 'IN_PROGRESS', 'current_traversal': self.TRAVERSAL}
         doing['convergence'] = True
@@ -428,9 +424,10 @@ class BeginTest(heat_fixture.HeatTestCase):
 
         with mock.patch.object(rescue, 'load', load):
             assert self.look() == []
-        assert told == []
+        told.assert_not_called()
         assert self.look() == [number]
-        assert told == [(number, self.TRAVERSAL, data, True, None)]
+        given = number, self.TRAVERSAL, data, True, None
+        told.assert_called_once_with(mock.ANY, *given)
         row = db_api.resource_get(self.context, number)
         assert (row.action, row.status) == ('INIT', 'COMPLETE')
         # Whoever has begun with it has time to do so.

@@ -101,11 +101,8 @@ class LoadTest(heat_fixture.HeatTestCase):
 
         # Heat's fake of Keystone makes trusts for no project.
         denied(stack.id, project)
-        self.patch(
-            type(stack),
-            'stored_context',
-            lambda stack: heat_fixture.new_context(),
-        )
+        new = heat_fixture.new_context
+        self.patch(parser.Stack, 'stored_context', lambda stack: new())
         loaded = run_fleet.load_stack(stack.id, project)
         assert loaded.tenant_id == project
         denied(stack.id, 'of-somebody-else')
@@ -113,9 +110,8 @@ class LoadTest(heat_fixture.HeatTestCase):
         # A database that is away says nothing of them.
         away = mock.Mock(side_effect=db_exception.DBConnectionError)
         self.patch(parser.Stack, 'load', away)
-        self.assertRaises(
-            errors.Unavailable, run_fleet.load_stack, stack.id, project
-        )
+        call = run_fleet.load_stack, stack.id, project
+        self.assertRaises(errors.Unavailable, *call)
 
 
 class RunTest(LeadingCase):

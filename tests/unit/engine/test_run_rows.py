@@ -338,9 +338,8 @@ class FaultsTest(RowsCase):
         secret = db_exception.DBConnectionError('hunter2')
         paused = kept.run.changed(paused_by='ann')
         with self.failing(secret, 4):
-            error = self.assertRaises(
-                errors.Unavailable, self.store.step, kept, paused, 'pause'
-            )
+            step = self.store.step, kept, paused, 'pause'
+            error = self.assertRaises(errors.Unavailable, *step)
         shown = ''.join(traceback.format_exception(error))
         assert 'hunter2' not in shown
         assert self.store.load('run-1') == kept

@@ -118,9 +118,8 @@ class TenancyTest(deployments.DeploymentTestCase):
         for _time in range(3):
             self.foreign(stack_user_project_id=self.context.project_id)
         self.by_api(self.context)
-        failure = self.assertRaises(
-            exception.RequestLimitExceeded, self.by_api, self.context
-        )
+        call = self.by_api, self.context
+        failure = self.assertRaises(exception.RequestLimitExceeded, *call)
         assert 'maximum' in str(failure)
         # An administrator's limit is one for all projects.
         found = db_api.software_deployment_count_all(self.admin)

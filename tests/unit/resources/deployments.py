@@ -136,20 +136,11 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.now = 1000.0
         self.heat.auth.endpoints['object-store'] = 'http://swift.invalid'
         self.replace('time.monotonic', lambda: self.now)
-        self.patch(
-            watcher.Watcher.__init__, '__defaults__', (lambda: self.now,)
-        )
-        self.patch(
-            watcher.Watcher.__init__,
-            '__kwdefaults__',
-            {'sleep': self._sleep, 'stack_id': ''},
-        )
-        self.swift = fake_swift.Cluster()
-        self.patch(
-            heat_swift.SwiftClientPlugin,
-            '_create',
-            lambda plugin, version=None: self.swift.store(PROJECT),
-        )
+        init, more = watcher.Watcher.__init__, {'sleep': self._sleep}
+        self.patch(init, '__defaults__', (lambda: self.now,))
+        self.patch(init, '__kwdefaults__', {'stack_id': '', **more})
+        self.swift, plugin = fake_swift.Cluster(), heat_swift.SwiftClientPlugin
+        self.patch(plugin, '_create', lambda *_: self.swift.store(PROJECT))
         hubs.HUBS.clear()
         self.addCleanup(hubs.HUBS.clear)
         self.patch(hubs, 'in_background', self._at_once)

@@ -200,11 +200,8 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             stack['deployment'].signal({})
             self.finish(task)
             if transport == 'CFN_SIGNAL':
-                self.patch(
-                    type(stack['deployment']),
-                    '_get_ec2_signed_url',
-                    lambda deployment, **_: None,
-                )
+                kind = type(stack['deployment'])
+                self.patch(kind, '_get_ec2_signed_url', lambda *_, **__: None)
             else:
                 # What a dead engine has delivered fails, too.
                 self.waiting(action='SUSPEND', stack=stack)
@@ -284,9 +281,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
     def test_passing_errors_are_ridden_out_and_others_leave_a_warning(self):
         self.configure(swift_error_budget=60)
         stack = self.created()
-        deleted, arrived = [], []
-        cls = type(stack['deployment'])
-        real = cls._delete_user
+        arrived, cls = [], type(stack['deployment'])
 
         def put_one(request):
             # By whom has the account's key, or a token.
@@ -300,13 +295,11 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.swift.before = put_one
         self.swift.fail(8, 503)
         with mock.patch.object(
-            cls,
-            '_delete_user',
-            lambda resource: deleted.append(1) or real(resource),
-        ):
+            cls, '_delete_user', autospec=True, side_effect=cls._delete_user
+        ) as deleted:
             self.delete(stack)
         self.assert_nothing_left()
-        assert (len(deleted), len(arrived)) == (1, 6)
+        assert (deleted.call_count, len(arrived)) == (1, 6)
         assert self.remains(stack) == []
         self.swift.before = lambda request: None
         for status in (403, 503, 401):

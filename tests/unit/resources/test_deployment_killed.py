@@ -241,23 +241,15 @@ class DatabaseTest(deployments.DeploymentTestCase):
         # As it is replaced.
         resource.state_set('CREATE', 'FAILED', 'for a reason')
         with breaks(rows, 'withdraw'):
-            error = self.assertRaises(
-                errors.Unavailable, resource.make_replacement, None, set()
-            )
+            call = resource.make_replacement, None, set()
+            error = self.assertRaises(errors.Unavailable, *call)
             said.append(str(error))
         # As a run starts, as it is checked, and as Nova is asked.
         with breaks(triggering, 'start'):
             resource.signal({'trigger': 'BACKUP'})
         with breaks(type(resource), '_needs_update'):
-            error = self.assertRaises(
-                exception.Error,
-                resource.update_convergence,
-                stack.t.id,
-                set(),
-                None,
-                60,
-                stack,
-            )
+            check = resource.update_convergence, stack.t.id, set(), None, 60
+            error = self.assertRaises(exception.Error, *check, stack)
             said.append(str(error))
         self.answer = {}
         with breaks(servers.Servers, 'is_reachable'):

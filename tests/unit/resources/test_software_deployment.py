@@ -290,11 +290,8 @@ class ShownTest(deployments.DeploymentTestCase):
         assert (config['config'], config['group']) == ('', 'Heat::Ungrouped')
         assert config['options'] == {}
         assert stack['deployment'].FnGetAtt('deploy_stdout') is None
-        self.assertRaises(
-            exception.InvalidTemplateAttribute,
-            stack['deployment'].FnGetAtt,
-            'answer',
-        )
+        call = stack['deployment'].FnGetAtt, 'answer'
+        self.assertRaises(exception.InvalidTemplateAttribute, *call)
 
     def test_the_api_shows_it_without_a_request_to_the_api(self):
         self.answer = {'answer': 'hello', 'deploy_stdout': 'said'}

@@ -114,11 +114,8 @@ class ValidationTest(Case):
         parts = whole['resources']
         parts['another'] = parts.pop('deployment')
         for said in ('host has POLL_TEMP_URL', 'another.properties.trigger'):
-            preview = self.heat.preview, stack, whole
-            error = self.assertRaises(
-                exception.StackValidationFailed, *preview
-            )
-            assert said in str(error)
+            why, call = exception.StackValidationFailed, self.heat.preview
+            assert said in str(self.assertRaises(why, call, stack, whole))
             parts['another']['properties']['server'] = 'one'
         # A URL of heat.conf serves without a catalogue.
         name = 'heat_waitcondition_server_url'
@@ -354,11 +351,8 @@ class FileTest(Case):
 
     def setUp(self):
         super().setUp()
-        self.patch(
-            transports,
-            'TRANSPORTS',
-            {'FILE': FileSignal, **transports.TRANSPORTS},
-        )
+        table = {'FILE': FileSignal, **transports.TRANSPORTS}
+        self.patch(transports, 'TRANSPORTS', table)
         folder = self.enterContext(tempfile.TemporaryDirectory())
         SHARE.append(pathlib.Path(folder))
         self.addCleanup(SHARE.clear)
