@@ -65,17 +65,13 @@ def step(found, *, actions=ALL, transport='TEMP_URL_POLL', changed=(), **more):
 @pytest.mark.parametrize(
     ('name', 'expected'),
     [
-        ('actions', 'UPDATE'),
-        ('config', 'UPDATE'),
-        ('input_values', 'UPDATE'),
-        ('name', 'UPDATE'),
-        ('timeout', None),
-        ('delivery_timeout', None),
-        ('signal_url_lifetime', None),
-        ('servers', None),
-        ('max_failures', None),
-        ('trigger_url', None),
-        ('trigger_by_servers', None),
+        *(
+            (name, 'UPDATE')
+            for name in ('actions', 'config', 'input_values', 'name')
+        ),
+        *((name, None) for name in ('timeout', 'delivery_timeout', 'servers')),
+        *((name, None) for name in ('signal_url_lifetime', 'max_failures')),
+        *((name, None) for name in ('trigger_url', 'trigger_by_servers')),
     ],
 )
 def test_what_a_server_must_know_of_runs_update(name, expected):

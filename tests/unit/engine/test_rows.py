@@ -11,6 +11,7 @@ from unittest import mock
 import fixtures
 from heat.common import exception
 from heat.db import api as db_api
+from oslo_config import cfg
 from oslo_db import exception as db_exception
 import sqlalchemy
 
@@ -204,3 +205,28 @@ class UnquotedTest(unittest.TestCase):
         # All else stays.
         assert 'named' in logged
         assert 'hunter2' not in logged
+
+
+class InProcessTest(deployments.DeploymentTestCase):
+    def test_no_deployment_asks_by_rpc(self):
+        given = {'actions': deployments.ALL_ACTIONS}
+        stack = self.created(deployments.template(**given))
+        self.update(stack, deployments.template(**given, name='x'))
+        self.heat.rpc.calls.clear()
+        self.finish(self.heat.start(stack['deployment'].delete))
+        assert self.heat.rpc.calls == []
+
+    def test_no_project_has_more_of_them_than_it_may(self):
+        # A deployment has one config of the template, and a derived one.
+        for what, first, second in (('deployments', 1, 1), ('configs', 2, 3)):
+            self.heat.database.empty()
+            option = f'max_software_{what}_per_tenant'
+            cfg.CONF.set_override(option, first)
+            stack = self.created(name=what)
+            cfg.CONF.set_override(option, second)
+            _, reason = self.fails(deployments.template(), {})
+            assert option in reason
+            # An action after the first makes none.
+            self.update(stack, deployments.template(name='x'))
+            cfg.CONF.set_override(option, -1)
+            self.created(name=f'unlimited-{what}')

@@ -26,12 +26,12 @@ from heat.rpc import worker_client
 from oslo_config import cfg
 
 from heat_plugins import metrics
-from heat_plugins.engine import process
 from heat_plugins.engine import traversals
 from heat_plugins.engine.database import resources
 from tests.unit import counted
 from tests.unit import examples
 from tests.unit import heat_fixture
+from tests.unit.engine import run_world
 
 KIND = 'Test::Counted'
 
@@ -42,16 +42,6 @@ AFTER = {'a': (), 'b': ('a',), 'd': ('b',), 'e': ('d', 'a')}
 
 class Died(BaseException):
     """The engine was killed here."""
-
-
-class Inline(process.Places):
-    """Does at once what is to have a thread."""
-
-    def run(self, key, name, do, *args):
-        try:
-            do(*args)
-        finally:
-            self.leave(key)
 
 
 class Counted(resource.Resource):
@@ -69,18 +59,16 @@ class Counted(resource.Resource):
 
 
 def template(names, **values):
-    return heat_template.Template(
-        {
-            'heat_template_version': '2021-04-16',
-            'resources': {
-                name: {
-                    'type': KIND,
-                    'depends_on': list(before),
-                    'properties': {'value': values.get(name, '1')},
-                }
-                for name, before in names.items()
-            },
+    resources = {
+        name: {
+            'type': KIND,
+            'depends_on': list(before),
+            'properties': {'value': values.get(name, '1')},
         }
+        for name, before in names.items()
+    }
+    return heat_template.Template(
+        {'heat_template_version': '2021-04-16', 'resources': resources}
     )
 
 
@@ -167,7 +155,7 @@ class TraversalsTest(heat_fixture.HeatTestCase):
                 mark_failed(*args, **kwargs)
 
         self.patch(parser.Stack, 'mark_failed', fail_unless_killed)
-        self.patch(traversals, '_PLACES', Inline(16, 4))
+        self.patch(traversals, '_PLACES', run_world.Places(16, 4))
         # Of what an engine has begun with, another scan takes care.
         nothing = mock.Mock(return_value=(False, False, None))
         self.patch(checker, '_handle_resource_failure', nothing)
@@ -325,9 +313,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         # Its snapshots may go just now.
         assert self.look(600) == []
         snapshot_objects.Snapshot.delete(stack.context, snapshot.id)
-        self.patch(traversals, '_PLACES', Inline(0, 0))
+        self.patch(traversals, '_PLACES', run_world.Places(0, 0))
         assert self.look(600) == []
-        self.patch(traversals, '_PLACES', Inline(16, 4))
+        self.patch(traversals, '_PLACES', run_world.Places(16, 4))
         assert self.look(1) == [stack.id]
 
     def test_of_two_engines_one_begins_it_and_a_slow_one_does_nothing(self):

@@ -243,17 +243,14 @@ class Executions(Manager):
                 json.loads(data.get('input') or '{}'),
             )
             self.rows[data['id']] = {
-                'name': '',
+                **dict.fromkeys(('name', 'workflow_namespace'), ''),
+                **dict.fromkeys(('description', 'updated_at'), ''),
+                **dict.fromkeys(('output', 'published_global'), '{}'),
                 'workflow_name': workflow['name'],
                 'state': 'RUNNING',
                 'state_info': None,
-                'output': '{}',
-                'published_global': '{}',
                 'tasks': [],
-                'workflow_namespace': '',
-                'description': '',
                 'created_at': f'{len(self.rows):09}',
-                'updated_at': '',
                 **data,
             }
         return shown(self.rows[data['id']])

@@ -9,7 +9,10 @@ from heat.engine import properties
 from heat.engine import resource
 from heat.engine.clients.os import nova
 
+from heat_plugins import errors
 from heat_plugins.engine import hubs
+from heat_plugins.engine import run_room
+from heat_plugins.engine import sweeping
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from tests.unit.resources import deployments
@@ -348,3 +351,27 @@ class CleanUpTest(deployments.DeploymentTestCase):
         # It is no matter if they are gone.
         self.delete(stack)
         self.assert_nothing_left()
+
+
+class SweepingTest(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.made = self.created()['deployment']
+
+    def test_runs_have_a_minute_to_end(self):
+        room = mock.Mock()
+        room.has_left.return_value = False
+        self.patch(run_room, 'room', lambda: room)
+        sweep = sweeping.Sweep(self.made)
+        for seconds, is_done in ((0, False), (59, False), (1, True)):
+            self.now += seconds
+            assert sweep.run() is is_done
+
+    def test_a_fault_of_the_store_is_ridden_out_for_its_budget(self):
+        self.configure(swift_error_budget=300)
+        fail = mock.Mock(side_effect=errors.Unavailable('503'))
+        self.patch(sweeping.Sweep, 'run', fail)
+        removal = sweeping.Removal(self.made, lambda: None)
+        for seconds, is_done in ((0, False), (300, False), (1, True)):
+            self.now += seconds
+            assert removal(None) is is_done

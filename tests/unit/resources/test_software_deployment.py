@@ -306,8 +306,8 @@ class ShownTest(deployments.DeploymentTestCase):
             (deployment, self.heat.rpc.show_software_deployment),
             (config, self.heat.rpc.show_software_config),
         ):
-            expected_one = show(self.heat.context, found.resource_id)
-            assert self.shown(found) == expected_one
+            stored = show(self.heat.context, found.resource_id)
+            assert self.shown(found) == stored
         # What is not there is null.
         found = api.format_resource_attributes(deployment, [*expected])
         assert expected.items() <= found.items()
