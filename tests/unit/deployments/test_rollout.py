@@ -110,9 +110,13 @@ class Group:
 
     def send(self, found):
         """Let the object store have something for the signal of each."""
-        for row in self.fleet.rows.values():
-            name = signal_names.signal(row.id, row.config.id)
-            self.fleet.signals[name] = found
+        self.fleet.signals |= dict.fromkeys(self.signals(), found)
+
+    def signals(self):
+        return {
+            signal_names.signal(row.id, row.config.id)
+            for row in self.fleet.rows.values()
+        }
 
     def drive(self, change, seconds=300):
         for _ in range(seconds):
@@ -121,6 +125,10 @@ class Group:
             if change.step():
                 return change
         raise AssertionError('it goes on and on')
+
+    def fails(self, change, said):
+        with pytest.raises(deliveries.ActionFailed, match=said):
+            self.drive(change)
 
     def update(self, action='UPDATE'):
         """Bring the members up to date, and let those go that must."""
@@ -375,8 +383,7 @@ def test_what_another_process_ends_has_ended(change, said):
     if said is None:
         assert group.drive(waiting).complete
     else:
-        with pytest.raises(deliveries.ActionFailed, match=said):
-            group.drive(waiting)
+        group.fails(waiting, said)
 
 
 def test_what_the_poll_has_forgotten_is_polled_for_again():
@@ -409,8 +416,7 @@ def test_one_that_is_no_result_is_a_failure():
     group = Group('a')
     change = group.waiting()
     group.send(errors.TooLarge('it is too large'))
-    with pytest.raises(deliveries.ActionFailed, match='it is too large'):
-        group.drive(change)
+    group.fails(change, 'it is too large')
 
 
 @pytest.mark.parametrize(
@@ -421,8 +427,7 @@ def test_an_outage_is_given_up_after_the_budget(broken, seconds):
     group = Group('a', budget=60)
     group.fleet.broken = broken
     change, began = group.begun(), group.clock.now
-    with pytest.raises(deliveries.ActionFailed, match='it says no'):
-        group.drive(change)
+    group.fails(change, 'it says no')
     assert seconds < group.clock.now - began < seconds + 5
 
 
@@ -486,10 +491,7 @@ def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
     group = Group('a', 'b')
     group.waiting()
     group.fleet.restart()
-    waiting = {
-        signal_names.signal(row.id, row.config.id)
-        for row in group.fleet.rows.values()
-    }
+    waiting = group.signals()
     group.fleet.who = 'moon'
     group.fleet.answer = lambda key: fake_fleet.OK
     group.update()
@@ -638,11 +640,10 @@ def test_it_is_withdrawn_when_it_is_cancelled_in_one(name, after):
 
 def test_what_has_come_under_the_former_key_is_not_run_again():
     group, change = changed_key()
-    row = next(iter(group.fleet.rows.values()))
     # No listing has shown it.
     group.fleet.lists = False
-    name = signal_names.signal(row.id, row.config.id)
-    group.fleet.signals[name] = b'{}'
+    group.send(b'{}')
+    group.fleet.signals.popitem()
     assert not change.step()
     group.drive(change)
     repeated = [run for run in group.fleet.actions().values() if run[1:]]
@@ -656,8 +657,7 @@ def test_the_time_of_a_member_is_not_prolonged_by_that():
     change, began = group.waiting(), group.clock.now
     group.clock.now += 20
     group.change_key()
-    with pytest.raises(deliveries.ActionFailed, match='not signalled'):
-        group.drive(change)
+    group.fails(change, 'not signalled')
     assert group.clock.now - began <= 31
 
 
@@ -675,8 +675,7 @@ def test_a_report_that_cannot_be_fetched_now_may_be_there():
     assert not change.step()
     assert not change.failures
     group.fleet.fetch = fetch
-    with pytest.raises(deliveries.ActionFailed, match='not reported'):
-        group.drive(change)
+    group.fails(change, 'not reported')
 
 
 def test_a_result_that_comes_as_it_is_withdrawn_counts():
@@ -755,8 +754,7 @@ def test_an_object_store_that_is_away_is_nothing_to_other_transports():
 def test_what_is_refused_when_it_is_repeated_is_taken_back():
     group, change = changed_key()
     group.fleet.refusals['a'] = 'its policy forbids it'
-    with pytest.raises(deliveries.ActionFailed, match='its policy forbids it'):
-        group.drive(change)
+    group.fails(change, 'its policy forbids it')
     assert group.states()['a'] == ('CREATE', 'FAILED')
     assert not group.fleet.told['server-a']
 
@@ -767,8 +765,7 @@ def test_a_server_is_told_of_a_withdrawal_though_it_fails_once():
     group.fleet.breaks_as_it_tells = True
     group.clock.now += 30
     assert not change.step()
-    with pytest.raises(deliveries.ActionFailed, match='not signalled'):
-        group.drive(change)
+    group.fails(change, 'not signalled')
     assert not group.fleet.told['server-a']
 
 
@@ -789,11 +786,9 @@ def test_what_waits_in_a_later_batch_is_left_when_another_fails():
     with pytest.raises(deliveries.ActionFailed):
         group.update('CREATE')
     group.pace = dataclasses.replace(group.pace, batch=1)
-    tasks = group.updates()
-    tasks.sort(key=lambda task: task.member.key)
+    tasks = sorted(group.updates(), key=lambda task: task.member.key)
     change = group.rollout('UPDATE', tasks)
-    with pytest.raises(deliveries.ActionFailed, match='a: '):
-        group.drive(change)
+    group.fails(change, 'a: ')
     change.withdraw('UPDATE failed')
     assert group.states()['b'] == ('CREATE', 'IN_PROGRESS')
     assert not group.fleet.stopped
@@ -805,7 +800,6 @@ def test_a_few_servers_of_a_delete_are_asked_for_at_a_time():
     group.fleet.answer = lambda key: None
     asked = []
     group.fleet.gone = lambda ids: asked.append(set(ids)) or set()
-    change = group.undoing()
-    group.idle(change, 100)
+    group.idle(group.undoing(), 100)
     assert [len(each) for each in asked] == [20, 20, 10]
     assert len(set.union(*asked)) == 50
