@@ -102,12 +102,6 @@ class PoorCase(test_run_fleet.LeadingCase):
             details,
         )
 
-    def other_engine(self):
-        """Let answers come to an engine that leads none of the runs."""
-        other = self.lead('engine-2')
-        leading.install(other)
-        return other
-
 
 class UrlTest(PoorCase):
     def test_the_one_key_pair_of_its_server_signs_a_url_of_its_own(self):
@@ -235,7 +229,9 @@ class AnswerTest(PoorCase):
 
     def test_what_comes_to_another_engine_is_seen_and_may_end_the_run(self):
         run_id = self.started('a', 'b', limits={'max_concurrent': 1})
-        other = self.other_engine()
+        # Answers come to an engine that leads none of the runs.
+        other = self.lead('engine-2')
+        leading.install(other)
         (first,) = self.urls().values()
         with self.assertNoLogs('heat_plugins.engine.runs.triggering'):
             self.post(first, {})
