@@ -140,10 +140,7 @@ class Fleet:
                 {'name': 'deploy_server_id', 'value': member.server_id},
                 {'name': 'deploy_action', 'value': action},
                 {'name': 'deploy_resource_name', 'value': member.key},
-                {
-                    'name': 'deploy_signal_transport',
-                    'value': self.transport,
-                },
+                {'name': 'deploy_signal_transport', 'value': self.transport},
             ],
             outputs=[{'name': 'answer'}],
             options={},
@@ -356,7 +353,6 @@ class Fleet:
                     self.signals[name] = json.dumps(answer).encode()
 
     def actions(self):
-        """Return the actions that each member has run, in their order."""
         found = {}
         for key, action, _ in self.ran:
             found.setdefault(key, []).append(action)

@@ -52,25 +52,21 @@ components = st.builds(
 @st.composite
 def inputs(draw):
     """Return the inputs that a config declares, as templates have them."""
-    declared = []
+    made = []
     for name in draw(st.lists(names, unique=True, max_size=3)):
         each = {'name': name}
         kind = draw(st.sampled_from([None, 'String', 'Number', 'Json']))
         if kind is not None:
             each['type'] = kind
         if draw(st.booleans()):
-            each['default'] = {
-                None: 'a',
-                'String': 'b',
-                'Number': 7,
-                'Json': {'c': [1]},
-            }[kind]
+            defaults = {'String': 'b', 'Number': 7, 'Json': {'c': [1]}}
+            each['default'] = defaults.get(kind, 'a')
         if draw(st.booleans()):
             each['replace_on_change'] = draw(st.booleans())
         if draw(st.booleans()):
             each['description'] = 'What it is for'
-        declared.append(each)
-    return declared
+        made.append(each)
+    return made
 
 
 @st.composite
@@ -120,15 +116,13 @@ SIGNALLINGS = (
         verb='POST',
         url='http://cfn/x',
     ),
-    deliveries.Signalling(
-        transport='HEAT_SIGNAL',
-        answers_by=deliveries.AnswersBy.ROW,
-        credentials=CREDENTIALS,
-    ),
-    deliveries.Signalling(
-        transport='HEAT_SIGNAL',
-        answers_by=deliveries.AnswersBy.ROW,
-        credentials={**CREDENTIALS, 'region_name': 'west'},
+    *(
+        deliveries.Signalling(
+            transport='HEAT_SIGNAL',
+            answers_by=deliveries.AnswersBy.ROW,
+            credentials={**CREDENTIALS, 'region_name': region},
+        )
+        for region in (None, 'west')
     ),
     deliveries.Signalling(
         transport='ZAQAR_SIGNAL',
@@ -189,45 +183,33 @@ HEATS = {
 }
 
 
-def heats_own(kind, source, action, properties, signalling):
-    """Return what a resource of Heat's own class derives."""
+def declared(source):
+    """Return the inputs and outputs of a config as Heat has them."""
+    kinds = {
+        'inputs': software_config_io.InputConfig,
+        'outputs': software_config_io.OutputConfig,
+    }
+    return {
+        name: [kind(**each) for each in source[name]]
+        for name, kind in kinds.items()
+    }
+
+
+def heats_own(source, action, properties, signalling, is_structured):
     transport = signalling.transport.replace('_POLL', '_SIGNAL')
-    deployment = kind(
-        {**properties, 'server': 'server', 'signal_transport': transport},
-        signalling,
-    )
+    given = {'server': 'server', 'signal_transport': transport}
+    deployment = HEATS[is_structured]({**properties, **given}, signalling)
     return deployment._build_derived_config_params(  # noqa: SLF001
-        action,
-        {
-            **source,
-            'inputs': [
-                software_config_io.InputConfig(**each)
-                for each in source['inputs']
-            ],
-            'outputs': [
-                software_config_io.OutputConfig(**each)
-                for each in source['outputs']
-            ],
-        },
+        action, {**source, **declared(source)}
     )
 
 
-def derive(source, action, properties, signalling, *, is_structured):
+def derive(source, action, properties, signalling, is_structured):
+    given = {**source, 'options': source['options'] or {}}
+    for name, found in declared(source).items():
+        given[name] = [each.as_dict() for each in found]
     return derived.heats(
-        heat_values.DerivedConfig(
-            name=source['name'],
-            group=source['group'],
-            config=source['config'],
-            inputs=[
-                software_config_io.InputConfig(**each).as_dict()
-                for each in source['inputs']
-            ],
-            outputs=[
-                software_config_io.OutputConfig(**each).as_dict()
-                for each in source['outputs']
-            ],
-            options=source['options'] or {},
-        ),
+        heat_values.DerivedConfig(**given),
         action,
         signalling,
         derived.Facts(
@@ -252,24 +234,14 @@ def test_a_server_is_given_what_heats_own_class_derives(
     made_up, action, properties, signalling
 ):
     source, is_structured = made_up
-    kind = HEATS[is_structured]
+    given = source, action, properties, signalling, is_structured
     try:
-        expected = heats_own(kind, source, action, properties, signalling)
+        expected = heats_own(*given)
     except exception.UserParameterMissing:
         with pytest.raises(derived.MissingInput):
-            derive(
-                source,
-                action,
-                properties,
-                signalling,
-                is_structured=is_structured,
-            )
+            derive(*given)
         return
-    shown = dataclasses.asdict(
-        derive(
-            source, action, properties, signalling, is_structured=is_structured
-        )
-    )
+    shown = dataclasses.asdict(derive(*given))
     expected['options'] = expected['options'] or {}
     for each in expected['inputs']:
         if each['name'] == heat_values.TRANSPORT_INPUT:
@@ -280,18 +252,11 @@ def test_a_server_is_given_what_heats_own_class_derives(
 
 def test_a_strict_template_lacks_no_input():
     source = {
-        'name': None,
-        'group': None,
+        **dict.fromkeys(('name', 'group', 'options')),
         'config': {'a': {'get_input': 'who'}},
         'inputs': [],
         'outputs': [],
-        'options': None,
     }
+    strict = {'input_values_validate': 'STRICT'}
     with pytest.raises(derived.MissingInput, match='who'):
-        derive(
-            source,
-            'CREATE',
-            {'input_values_validate': 'STRICT'},
-            deliveries.NOTHING,
-            is_structured=True,
-        )
+        derive(source, 'CREATE', strict, deliveries.NOTHING, True)

@@ -14,10 +14,8 @@ def action_of(group, name, *rollouts, **options):
     return lifecycle.LifecycleAction(name, group.fleet, rollouts, **options)
 
 
-def deletion(group):
-    """Return what runs DELETE on all members, and nothing else."""
-    tasks = fleets.to_undo(dict(group.fleet.rows))
-    return action_of(group, 'DELETE', group.rollout('DELETE', tasks))
+def deletion(group, name='DELETE'):
+    return action_of(group, name, group.undoing())
 
 
 def go_on(group, action, seconds=100):
@@ -43,14 +41,11 @@ def test_rollouts_go_one_after_another_and_then_what_comes_last():
         for number, member in group.wanted().items()
         if number not in leaving
     }
-    update = fleets.to_update(
-        staying, dict(group.fleet.rows), group.asked(), group.fleet.draft
-    )
     finished = []
     action = action_of(
         group,
         'UPDATE',
-        group.rollout('UPDATE', update),
+        group.rollout('UPDATE', group.updates(staying)),
         group.rollout('DELETE', fleets.to_undo(leaving)),
         finish=lambda outage: finished.append(outage) or True,
     )
@@ -119,8 +114,7 @@ def test_servers_that_run_a_delete_are_not_left_alone_for_an_outage():
 def test_an_update_fails_where_its_delete_meets_an_outage():
     group = test_rollout.Group('a', budget=60)
     group.update('CREATE')
-    tasks = fleets.to_undo(dict(group.fleet.rows))
-    action = action_of(group, 'UPDATE', group.rollout('DELETE', tasks))
+    action = deletion(group, 'UPDATE')
     group.fleet.broken = errors.Unavailable('503')
     with pytest.raises(deliveries.NoAnswer, match='503'):
         go_on(group, action)
@@ -158,16 +152,11 @@ def test_it_blocks_for_as_long_as_heats_loop_lets_it():
         asked.append(group.clock.now)
         group.send(b'{}')
 
-    loop = lifecycle.Loop(60, ask)
     action = action_of(group, 'CREATE', group.waiting())
-    assert action.step(loop)
-    assert asked
-
-
-def test_it_does_not_once_the_time_of_the_stack_is_up():
-    group = test_rollout.Group('a')
-    action = action_of(group, 'CREATE', group.waiting())
+    # Not once the time of the stack is up.
     assert not action.step(lifecycle.Loop(0, lambda: 1 / 0))
+    assert action.step(lifecycle.Loop(60, ask))
+    assert asked
 
 
 def test_without_rollouts_there_is_nothing_to_withdraw():

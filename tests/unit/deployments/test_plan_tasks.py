@@ -54,10 +54,7 @@ def row(action='CREATE', status='COMPLETE', reason=HEALTHY, **given):
 def step(found, *, actions=ALL, transport='TEMP_URL_POLL', changed=(), **more):
     """Return the action that runs, with a star if the server has it."""
     update = fleets.Update(
-        runs=actions.__contains__,
-        transport=transport,
-        changed=changed,
-        **more,
+        runs=actions.__contains__, transport=transport, changed=changed, **more
     )
     result = update.task(MEMBER, found, draft, 'UPDATE')
     if result is None:
@@ -68,17 +65,13 @@ def step(found, *, actions=ALL, transport='TEMP_URL_POLL', changed=(), **more):
 @pytest.mark.parametrize(
     ('name', 'expected'),
     [
-        ('actions', 'UPDATE'),
-        ('config', 'UPDATE'),
-        ('input_values', 'UPDATE'),
-        ('name', 'UPDATE'),
-        ('timeout', None),
-        ('delivery_timeout', None),
-        ('signal_url_lifetime', None),
-        ('servers', None),
-        ('max_failures', None),
-        ('trigger_url', None),
-        ('trigger_by_servers', None),
+        *(
+            (name, 'UPDATE')
+            for name in ('actions', 'config', 'input_values', 'name')
+        ),
+        *((name, None) for name in ('timeout', 'delivery_timeout', 'servers')),
+        *((name, None) for name in ('signal_url_lifetime', 'max_failures')),
+        *((name, None) for name in ('trigger_url', 'trigger_by_servers')),
     ],
 )
 def test_what_a_server_must_know_of_runs_update(name, expected):
@@ -104,54 +97,68 @@ def test_another_transport_than_the_servers_runs_update(
     assert step(found, transport=wanted, changed=changed) == expected
 
 
-def test_what_is_unhealthy_runs_update_though_nothing_has_changed():
-    for changed in ((), None, ('timeout',)):
-        assert step(row(reason=MARKED), changed=changed) == 'UPDATE'
-    assert step(row('RESUME', reason=MARKED)) == 'UPDATE'
+REPEATED = {'changed': None}
+CHECKED = {'is_after_update': False}
+WITHDRAWN = row('SUSPEND', 'FAILED')
+WITHDRAWN = dataclasses.replace(
+    WITHDRAWN,
+    config=dataclasses.replace(
+        WITHDRAWN.config, group='heat-plugins-withdrawn'
+    ),
+)
 
 
-def test_what_is_unhealthy_and_has_no_update_runs_create():
-    assert step(row(reason=MARKED), actions=['CREATE']) == 'CREATE'
-    assert step(row(reason=MARKED), actions=['DELETE']) is None
-
-
-def test_a_repetition_compares_what_servers_were_given():
-    assert step(row(), changed=None) is None
-    assert step(row(deploy_stack_id='former'), changed=None) is None
-    assert step(row(deploy_password='x'), changed=None) is None
-    assert step(row(who='moon'), changed=None) == 'UPDATE'
-    # What the failed one has changed was not lost with it.
-    assert step(row(), changed=None, actions=['CREATE']) is None
-
-
-def test_after_a_check_servers_are_compared_as_well():
-    for changed, given, expected in (
-        (['servers'], {}, None),
-        (['servers'], {'who': 'moon'}, 'UPDATE'),
+@pytest.mark.parametrize(
+    ('found', 'given', 'expected'),
+    [
+        # What is unhealthy runs UPDATE though nothing has changed.
+        (row(reason=MARKED), {}, 'UPDATE'),
+        (row(reason=MARKED), REPEATED, 'UPDATE'),
+        (row(reason=MARKED), {'changed': ['timeout']}, 'UPDATE'),
+        (row('RESUME', reason=MARKED), {}, 'UPDATE'),
+        # Without UPDATE it runs CREATE.
+        (row(reason=MARKED), {'actions': ['CREATE']}, 'CREATE'),
+        (row(reason=MARKED), {'actions': ['DELETE']}, None),
+        # A repetition compares what servers were given.
+        (row(), REPEATED, None),
+        (row(deploy_stack_id='former'), REPEATED, None),
+        (row(deploy_password='x'), REPEATED, None),
+        (row(who='moon'), REPEATED, 'UPDATE'),
+        # What the failed one has changed was not lost with it.
+        (row(), {**REPEATED, 'actions': ['CREATE']}, None),
+        # After a check servers are compared as well.
+        (row(), {**CHECKED, 'changed': ['servers']}, None),
+        (row(who='moon'), {**CHECKED, 'changed': ['servers']}, 'UPDATE'),
         # The action that it has completed may have another config.
-        (['config'], {}, 'UPDATE'),
-    ):
-        found = row(**given)
-        assert step(found, changed=changed, is_after_update=False) == expected
-
-
-def test_what_has_not_completed_is_repeated():
-    assert step(row(status='FAILED')) == 'CREATE'
-    assert step(row('DELETE')) == 'CREATE'
-    for action in ('UPDATE', 'SUSPEND', 'RESUME'):
-        assert step(row(action, 'FAILED')) == 'UPDATE'
-    # A failed action that the config no longer has runs no other.
-    assert step(row('UPDATE', 'FAILED'), actions=['CREATE']) is None
-
-
-def test_a_server_that_is_at_it_is_waited_for():
-    for action in ('CREATE', 'UPDATE'):
-        found = row(action, 'IN_PROGRESS')
-        assert step(found) == f'{action}*'
+        (row(), {**CHECKED, 'changed': ['config']}, 'UPDATE'),
+        # What has not completed is repeated.
+        (row(status='FAILED'), {}, 'CREATE'),
+        (row('DELETE'), {}, 'CREATE'),
+        (row('UPDATE', 'FAILED'), {}, 'UPDATE'),
+        (row('SUSPEND', 'FAILED'), {}, 'UPDATE'),
+        (row('RESUME', 'FAILED'), {}, 'UPDATE'),
+        # A failed action that the config no longer has runs no other.
+        (row('UPDATE', 'FAILED'), {'actions': ['CREATE']}, None),
+        (row('SUSPEND', 'FAILED'), {'actions': ['CREATE']}, None),
+        (WITHDRAWN, {'actions': ['CREATE']}, 'CREATE'),
+        # A server that has it is waited for.
+        (row('CREATE', 'IN_PROGRESS'), {}, 'CREATE*'),
+        (row('UPDATE', 'IN_PROGRESS'), {}, 'UPDATE*'),
         # Not where it cannot answer, or does something else.
-        assert step(found, transport='CFN_SIGNAL') == action
-        assert step(row(action, 'IN_PROGRESS', who='moon')) == action
-    assert step(row('SUSPEND', 'IN_PROGRESS')) == 'UPDATE'
+        (row('CREATE', 'IN_PROGRESS'), {'transport': 'CFN_SIGNAL'}, 'CREATE'),
+        (row('UPDATE', 'IN_PROGRESS'), {'transport': 'CFN_SIGNAL'}, 'UPDATE'),
+        (row('CREATE', 'IN_PROGRESS', who='moon'), {}, 'CREATE'),
+        (row('UPDATE', 'IN_PROGRESS', who='moon'), {}, 'UPDATE'),
+        (row('SUSPEND', 'IN_PROGRESS'), {}, 'UPDATE'),
+        # The result for Heat's own URL lies where nobody polls.
+        (row(status='IN_PROGRESS', transport='TEMP_URL_SIGNAL'), {}, 'CREATE'),
+        # A missing row is replaced.
+        (None, {}, 'UPDATE'),
+        (None, {'actions': ['CREATE']}, None),
+    ],
+)
+def test_what_runs_depends_on_what_the_row_says(found, given, expected):
+    assert step(found, **given) == expected
 
 
 def test_nothing_is_drafted_of_what_is_up_to_date():
@@ -175,26 +182,3 @@ def test_without_a_signal_a_repetition_tells_the_server_for_certain():
             repeats=True,
         )
         assert (task and task.delivers) == delivers
-
-
-def test_what_was_withdrawn_runs_create_where_there_is_no_update():
-    found = row('SUSPEND', 'FAILED')
-    withdrawn = dataclasses.replace(
-        found,
-        config=dataclasses.replace(
-            found.config, group='heat-plugins-withdrawn'
-        ),
-    )
-    assert step(withdrawn, actions=['CREATE']) == 'CREATE'
-    assert step(found, actions=['CREATE']) is None
-
-
-def test_what_waits_for_heats_own_url_is_delivered_again():
-    # Its result lies in another container, where nobody polls.
-    found = row('CREATE', 'IN_PROGRESS', transport='TEMP_URL_SIGNAL')
-    assert step(found) == 'CREATE'
-
-
-def test_a_missing_row_is_replaced():
-    assert step(None) == 'UPDATE'
-    assert step(None, actions=['CREATE']) is None

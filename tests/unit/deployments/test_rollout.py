@@ -2,6 +2,7 @@
 """An action goes through all members of a group, whatever dies meanwhile."""
 
 import dataclasses
+import itertools
 import types
 from unittest import mock
 
@@ -73,19 +74,19 @@ class Group:
             self.clock,
         )
 
-    def updates(self):
+    def updates(self, wanted=None):
         """Return what brings the members that there are up to date."""
-        rows = dict(self.fleet.rows)
         return fleets.to_update(
-            self.wanted(), rows, self.asked(), self.fleet.draft
+            self.wanted() if wanted is None else wanted,
+            dict(self.fleet.rows),
+            self.asked(),
+            self.fleet.draft,
         )
 
     def undoing(self):
-        """Return a rollout of DELETE to all."""
         return self.rollout('DELETE', fleets.to_undo(dict(self.fleet.rows)))
 
     def idle(self, change, seconds):
-        """Let time pass in which a rollout does not end."""
         for _ in range(seconds):
             self.clock.now += 1
             assert not change.step()
@@ -109,9 +110,13 @@ class Group:
 
     def send(self, found):
         """Let the object store have something for the signal of each."""
-        for row in self.fleet.rows.values():
-            name = signal_names.signal(row.id, row.config.id)
-            self.fleet.signals[name] = found
+        self.fleet.signals |= dict.fromkeys(self.signals(), found)
+
+    def signals(self):
+        return {
+            signal_names.signal(row.id, row.config.id)
+            for row in self.fleet.rows.values()
+        }
 
     def drive(self, change, seconds=300):
         for _ in range(seconds):
@@ -121,19 +126,18 @@ class Group:
                 return change
         raise AssertionError('it goes on and on')
 
+    def fails(self, change, said):
+        with pytest.raises(deliveries.ActionFailed, match=said):
+            self.drive(change)
+
     def update(self, action='UPDATE'):
         """Bring the members up to date, and let those go that must."""
-        wanted = self.wanted()
-        rows = dict(self.fleet.rows)
-        tasks = fleets.to_update(wanted, rows, self.asked(), self.fleet.draft)
-        change = self.drive(self.rollout(action, tasks))
+        wanted, rows = self.wanted(), dict(self.fleet.rows)
+        self.drive(self.rollout(action, self.updates()))
         self.let_go({k: row for k, row in rows.items() if k not in wanted})
-        return change
 
     def let_go(self, rows):
-        tasks = []
-        if self.runs('DELETE'):
-            tasks = fleets.to_undo(rows)
+        tasks = fleets.to_undo(rows) if self.runs('DELETE') else []
         self.drive(self.rollout('DELETE', tasks))
         rollout.remove(self.fleet, rows)
 
@@ -141,10 +145,9 @@ class Group:
         self.let_go(dict(self.fleet.rows))
 
     def act(self, action, *, repeats=False):
-        tasks = fleets.to_act(
-            self.wanted(), dict(self.fleet.rows), action, repeats=repeats
-        )
-        return self.drive(self.rollout(action, tasks))
+        rows = dict(self.fleet.rows)
+        tasks = fleets.to_act(self.wanted(), rows, action, repeats=repeats)
+        self.drive(self.rollout(action, tasks))
 
     def through_crashes(self, step, do):
         """Do something, though an engine may die before some step.
@@ -171,10 +174,7 @@ class Group:
 
     def states(self):
         return {
-            fleets.Member.of_row(row).key: (
-                row.action,
-                row.status,
-            )
+            fleets.Member.of_row(row).key: (row.action, row.status)
             for row in self.fleet.rows.values()
         }
 
@@ -197,8 +197,7 @@ def test_another_server_of_a_key_is_another_member():
 
 
 def test_a_crash_at_no_step_of_a_creation_is_noticed():
-    step = 1
-    while True:
+    for step in itertools.count(1):
         group = Group('a', 'b', 'c', batch=2)
         crashed = group.through_crashes(step, group.update)
         assert group.states() == dict.fromkeys('abc', ('CREATE', 'COMPLETE'))
@@ -208,13 +207,11 @@ def test_a_crash_at_no_step_of_a_creation_is_noticed():
         group.assert_nothing_left()
         if not crashed:
             break
-        step += 1
     assert step > 10
 
 
 def test_nor_one_of_an_update_or_a_deletion():
-    step = 1
-    while True:
+    for step in itertools.count(1):
         group = Group('a', 'b', 'c')
         group.update('CREATE')
         group.fleet.who = 'moon'
@@ -234,7 +231,6 @@ def test_nor_one_of_an_update_or_a_deletion():
         assert [ran[key].count('DELETE') for key in 'acd'] == [1, 1, 1]
         if not crashed:
             break
-        step += 1
     assert step > 20
 
 
@@ -272,10 +268,8 @@ def test_of_many_failures_some_are_named():
     assert said == (
         '8 of 9 members failed. 8 members (a, b, c, and 5 more): boom'
     )
-    said = deliveries.of_group(
-        {key: deliveries.Failure(reason=f'no {key}{key}') for key in 'abcd'},
-        9,
-    )
+    each = {k: deliveries.Failure(reason=f'no {k}{k}') for k in 'abcd'}
+    said = deliveries.of_group(each, 9)
     assert said == (
         '4 of 9 members failed. a: no aa; b: no bb; and 2 members more: see '
         'the attribute "members"'
@@ -324,11 +318,14 @@ def test_a_member_that_is_late_is_withdrawn(limit, said):
     group.assert_nothing_left()
 
 
-def test_one_that_has_started_has_its_time():
+@pytest.mark.parametrize('is_listed', [True, False])
+def test_one_that_has_started_has_its_time(is_listed):
     group = Group('a', delivery_timeout=30)
     change = group.waiting()
+    group.fleet.lists = is_listed
     group.fleet.begun.add('server-a')
-    group.idle(change, 100)
+    group.clock.now += 29
+    group.idle(change, 70)
     assert change.progress().started == len(group.fleet.noted) == 1
 
 
@@ -386,8 +383,7 @@ def test_what_another_process_ends_has_ended(change, said):
     if said is None:
         assert group.drive(waiting).complete
     else:
-        with pytest.raises(deliveries.ActionFailed, match=said):
-            group.drive(waiting)
+        group.fails(waiting, said)
 
 
 def test_what_the_poll_has_forgotten_is_polled_for_again():
@@ -408,12 +404,9 @@ def test_a_result_that_cannot_be_fetched_now_is_fetched_later(found, fetches):
     group = Group('a')
     change = group.waiting()
     group.send(found)
-    with mock.patch.object(
-        group.fleet, 'fetch', side_effect=group.fleet.fetch
-    ) as fetch:
-        for _ in range(5):
-            group.clock.now += 1
-            assert not change.step()
+    fetch = mock.Mock(side_effect=group.fleet.fetch)
+    group.fleet.fetch = fetch
+    group.idle(change, 5)
     assert fetch.call_count == fetches
     group.send(b'{}')
     assert group.drive(change).complete
@@ -423,31 +416,18 @@ def test_one_that_is_no_result_is_a_failure():
     group = Group('a')
     change = group.waiting()
     group.send(errors.TooLarge('it is too large'))
-    with pytest.raises(deliveries.ActionFailed, match='it is too large'):
-        group.drive(change)
-
-
-def test_an_object_store_that_is_away_is_ridden_out():
-    group = Group('a', budget=60)
-    group.fleet.broken = errors.Unavailable('503')
-    change = group.begun()
-    group.idle(change, 30)
-    assert change.outage is not None
-    group.fleet.broken = None
-    group.drive(change)
-    assert group.fleet.actions() == {'a': ['CREATE']}
+    group.fails(change, 'it is too large')
 
 
 @pytest.mark.parametrize(
     ('broken', 'seconds'),
     [(errors.Unavailable('it says no'), 60), (errors.Denied('it says no'), 0)],
 )
-def test_and_given_up_after_the_budget(broken, seconds):
+def test_an_outage_is_given_up_after_the_budget(broken, seconds):
     group = Group('a', budget=60)
     group.fleet.broken = broken
     change, began = group.begun(), group.clock.now
-    with pytest.raises(deliveries.ActionFailed, match='it says no'):
-        group.drive(change)
+    group.fails(change, 'it says no')
     assert seconds < group.clock.now - began < seconds + 5
 
 
@@ -476,9 +456,7 @@ def test_a_server_that_takes_nothing_is_a_failure():
 def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
     group = Group('a', 'b')
     group.update('CREATE')
-    group.fleet.answer = lambda key: (
-        fake_fleet.BAD if key == 'a' else fake_fleet.OK
-    )
+    group.fleet.answer = {'a': fake_fleet.BAD, 'b': fake_fleet.OK}.get
     with pytest.raises(deliveries.ActionFailed):
         group.act('SUSPEND')
     group.fleet.answer = lambda key: fake_fleet.OK
@@ -492,7 +470,7 @@ def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
 def test_a_suspend_that_servers_have_is_waited_for_after_a_crash():
     group = Group('a')
     group.update('CREATE')
-    group.fleet.answer = lambda key: None
+    group.fleet.answer = {}.get
     with pytest.raises(AssertionError):
         group.act('SUSPEND')
     group.fleet.restart()
@@ -513,10 +491,7 @@ def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
     group = Group('a', 'b')
     group.waiting()
     group.fleet.restart()
-    waiting = {
-        signal_names.signal(row.id, row.config.id)
-        for row in group.fleet.rows.values()
-    }
+    waiting = group.signals()
     group.fleet.who = 'moon'
     group.fleet.answer = lambda key: fake_fleet.OK
     group.update()
@@ -530,15 +505,19 @@ def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
     group.assert_nothing_left()
 
 
-@pytest.mark.parametrize('tool', ['puppet', 'script'])
-def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
-    tool,
-):
+def changed_key(tool='puppet'):
+    """Return a group whose servers have URLs that are refused; its rollout."""
     group = Group('a', 'b')
     group.tool = tool
     change = group.waiting()
     group.change_key()
     group.fleet.answer = lambda key: fake_fleet.OK
+    return group, change
+
+
+@pytest.mark.parametrize('tool', ['puppet', 'script'])
+def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(tool):
+    group, change = changed_key(tool)
     change.step()
     (told,) = group.fleet.events
     assert '2 servers can no longer send the result of CREATE' in told
@@ -621,8 +600,7 @@ def test_what_a_dead_engine_has_left_for_a_later_batch_is_withdrawn_too():
     group.waiting()
     group.fleet.restart()
     group.pace = dataclasses.replace(group.pace, batch=1)
-    tasks = group.updates()
-    change = group.rollout('UPDATE', tasks)
+    change = group.rollout('UPDATE', group.updates())
     assert not change.step()
     change.withdraw('UPDATE was cancelled')
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
@@ -636,16 +614,6 @@ def test_an_outage_that_outlasts_the_time_says_that_nothing_was_delivered():
     with pytest.raises(deliveries.NoAnswer, match='to server a within 30 s'):
         group.drive(change)
     assert group.clock.now - began == 31
-
-
-def changed_key():
-    """Return a group whose servers have URLs that are refused; its rollout."""
-    group = Group('a', 'b')
-    group.tool = 'puppet'
-    change = group.waiting()
-    group.change_key()
-    group.fleet.answer = lambda key: fake_fleet.OK
-    return group, change
 
 
 @pytest.mark.parametrize('name', ['read', 'derive', 'write', 'push'])
@@ -672,11 +640,10 @@ def test_it_is_withdrawn_when_it_is_cancelled_in_one(name, after):
 
 def test_what_has_come_under_the_former_key_is_not_run_again():
     group, change = changed_key()
-    row = next(iter(group.fleet.rows.values()))
     # No listing has shown it.
     group.fleet.lists = False
-    name = signal_names.signal(row.id, row.config.id)
-    group.fleet.signals[name] = b'{}'
+    group.send(b'{}')
+    group.fleet.signals.popitem()
     assert not change.step()
     group.drive(change)
     repeated = [run for run in group.fleet.actions().values() if run[1:]]
@@ -690,19 +657,8 @@ def test_the_time_of_a_member_is_not_prolonged_by_that():
     change, began = group.waiting(), group.clock.now
     group.clock.now += 20
     group.change_key()
-    with pytest.raises(deliveries.ActionFailed, match='not signalled'):
-        group.drive(change)
+    group.fails(change, 'not signalled')
     assert group.clock.now - began <= 31
-
-
-def test_a_report_that_no_listing_has_shown_counts():
-    group = Group('a', delivery_timeout=30)
-    change = group.waiting()
-    group.fleet.lists = False
-    group.fleet.begun.add('server-a')
-    group.clock.now += 30
-    assert not change.step()
-    assert change.progress().started == len(group.fleet.noted) == 1
 
 
 def test_a_report_that_cannot_be_fetched_now_may_be_there():
@@ -719,8 +675,7 @@ def test_a_report_that_cannot_be_fetched_now_may_be_there():
     assert not change.step()
     assert not change.failures
     group.fleet.fetch = fetch
-    with pytest.raises(deliveries.ActionFailed, match='not reported'):
-        group.drive(change)
+    group.fails(change, 'not reported')
 
 
 def test_a_result_that_comes_as_it_is_withdrawn_counts():
@@ -760,10 +715,7 @@ def test_an_answer_comes_through_the_row_as_well(transport):
     group.fleet.transport = transport
     change = group.waiting()
     group.change_rows(reason=tokens.STARTED.after('It has started'))
-    for _ in range(40):
-        group.clock.now += 1
-        if change.step():
-            break
+    group.idle(change, 40)
     assert not change.failures
     group.change_rows(status='COMPLETE')
     assert group.drive(change).complete
@@ -772,22 +724,18 @@ def test_an_answer_comes_through_the_row_as_well(transport):
 @BY_OTHERS
 def test_no_object_is_asked_for_where_none_will_come(transport):
     group = Group('a', timeout=30)
+    assert group.waiting().may_block
+    group = Group('a', timeout=30)
     group.fleet.transport = transport
     change = group.waiting()
+    # Nothing wakes a rollout whose answer lies in a queue.
+    assert change.may_block == (transport == 'CFN_SIGNAL')
     with (
         mock.patch.object(group.fleet, 'fetch', side_effect=AssertionError),
         pytest.raises(deliveries.ActionFailed, match='not signalled'),
     ):
         group.drive(change)
     assert not group.fleet.stopped
-
-
-def test_nothing_wakes_a_rollout_whose_answer_lies_in_a_queue():
-    group = Group('a')
-    assert group.waiting().may_block
-    group = Group('a')
-    group.fleet.transport = 'ZAQAR_SIGNAL'
-    assert not group.waiting().may_block
 
 
 def test_an_object_store_that_is_away_is_nothing_to_other_transports():
@@ -806,8 +754,7 @@ def test_an_object_store_that_is_away_is_nothing_to_other_transports():
 def test_what_is_refused_when_it_is_repeated_is_taken_back():
     group, change = changed_key()
     group.fleet.refusals['a'] = 'its policy forbids it'
-    with pytest.raises(deliveries.ActionFailed, match='its policy forbids it'):
-        group.drive(change)
+    group.fails(change, 'its policy forbids it')
     assert group.states()['a'] == ('CREATE', 'FAILED')
     assert not group.fleet.told['server-a']
 
@@ -818,8 +765,7 @@ def test_a_server_is_told_of_a_withdrawal_though_it_fails_once():
     group.fleet.breaks_as_it_tells = True
     group.clock.now += 30
     assert not change.step()
-    with pytest.raises(deliveries.ActionFailed, match='not signalled'):
-        group.drive(change)
+    group.fails(change, 'not signalled')
     assert not group.fleet.told['server-a']
 
 
@@ -840,11 +786,9 @@ def test_what_waits_in_a_later_batch_is_left_when_another_fails():
     with pytest.raises(deliveries.ActionFailed):
         group.update('CREATE')
     group.pace = dataclasses.replace(group.pace, batch=1)
-    tasks = group.updates()
-    tasks.sort(key=lambda task: task.member.key)
+    tasks = sorted(group.updates(), key=lambda task: task.member.key)
     change = group.rollout('UPDATE', tasks)
-    with pytest.raises(deliveries.ActionFailed, match='a: '):
-        group.drive(change)
+    group.fails(change, 'a: ')
     change.withdraw('UPDATE failed')
     assert group.states()['b'] == ('CREATE', 'IN_PROGRESS')
     assert not group.fleet.stopped
@@ -856,7 +800,6 @@ def test_a_few_servers_of_a_delete_are_asked_for_at_a_time():
     group.fleet.answer = lambda key: None
     asked = []
     group.fleet.gone = lambda ids: asked.append(set(ids)) or set()
-    change = group.undoing()
-    group.idle(change, 100)
+    group.idle(group.undoing(), 100)
     assert [len(each) for each in asked] == [20, 20, 10]
     assert len(set.union(*asked)) == 50

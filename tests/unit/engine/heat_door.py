@@ -101,7 +101,6 @@ class DoorCase(deployments.DeploymentTestCase):
         )
 
     def stored(self):
-        """Return all runs that are stored, by ID."""
         heads = self.store.heads(
             self.heat.context.project_id, ordering.Query()
         )

@@ -27,11 +27,8 @@ class LedCase(deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
         # Heat's fake of Keystone makes trusts for no project.
-        self.patch(
-            parser.Stack,
-            'stored_context',
-            lambda stack: heat_fixture.new_context(),
-        )
+        new = heat_fixture.new_context
+        self.patch(parser.Stack, 'stored_context', lambda stack: new())
         self.ahead = 0
         self.leader = self.lead(self.ENGINE)
         leading.install(self.leader)
@@ -49,11 +46,9 @@ class LedCase(deployments.DeploymentTestCase):
         )
 
     def go_on(self):
-        """Let the leader do what is due."""
         self.leader.turn()
 
     def stored_runs(self):
-        """Return all runs of the project, the newest first."""
         store = run_rows.RunRows()
         return [
             store.load(head.id).run

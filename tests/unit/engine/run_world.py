@@ -56,7 +56,7 @@ class World:
     :ivar calls: how many there were; before `crash_at` the engine dies.
     """
 
-    def __init__(self, targets=3, **limits):
+    def __init__(self, targets=3, unknown_hook=None, **limits):
         self.store = fake_run_store.FakeRunStore()
         self.now = self.store.now
         self.answers = lambda server_id: 0
@@ -69,7 +69,7 @@ class World:
         self.free, self.slowness = float('inf'), 0
         self.tellings, self.calls, self.crash_at = [], 0, None
         self.leaders, self.servers = [], None
-        self.unknown_hook = None
+        self.unknown_hook = unknown_hook
         self.targets, self.limits = targets, limits
 
     # Runs
@@ -126,7 +126,6 @@ class World:
         ]
 
     def names(self):
-        """Return the names of the results that servers are to send."""
         given = self.store.given.values()
         return sorted(each.signalling.object_name for each in given)
 
@@ -157,7 +156,6 @@ class World:
         return leader
 
     def pass_time(self, seconds=1):
-        """Let leaders and servers work."""
         for _ in range(seconds):
             self.now += 1
             self.store.now = self.now
@@ -202,7 +200,6 @@ class World:
             self.objects[name] = body.outcome(details, ()), self.now
 
     def shows(self, name):
-        """Say whether a listing shows a result."""
         return name in self.objects and self.now >= self.hidden.get(name, 0)
 
     def call(self):

@@ -43,7 +43,6 @@ def request(answer=True, **values):
 
 
 def loaded(context):
-    """Return a stack that was loaded for a request."""
     return types.SimpleNamespace(
         tenant_id=PROJECT, defn=types.SimpleNamespace(_context=context)
     )

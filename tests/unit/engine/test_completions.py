@@ -30,17 +30,11 @@ class TurnsTest(testtools.TestCase):
         return args, kwargs
 
     def begin(self, number, kind=DEPLOYMENT, stack='s1'):
+        resource = types.SimpleNamespace(type=lambda: kind)
+        where = resource, types.SimpleNamespace(id=stack)
         thread = threading.Thread(
             target=self.propagate,
-            args=(
-                None,
-                None,
-                number,
-                'traversal',
-                True,
-                types.SimpleNamespace(type=lambda: kind),
-                types.SimpleNamespace(id=stack),
-            ),
+            args=(None, None, number, 'traversal', True, *where),
             kwargs={'is_skip': False},
             daemon=True,
         )

@@ -4,13 +4,11 @@
 from unittest import mock
 import uuid
 
-from heat.db import models
+from heat.db import api as db_api
 from oslo_config import cfg
-import sqlalchemy
 
 from heat_plugins import errors
 from heat_plugins.clients import runs as client
-from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.runs import door
 from heat_plugins.runs import ordering
@@ -45,12 +43,10 @@ class OrderTest(heat_door.DoorCase):
 
     def end(self, run_id):
         """Let a run fail, as its leader does."""
-        self.change(
-            run_id, phase=run_records.Phase.FAILED, ended_at=int(heat_door.NOW)
-        )
+        ended = {'ended_at': int(heat_door.NOW)}
+        self.change(run_id, phase=run_records.Phase.FAILED, **ended)
 
     def door(self):
-        """Return the door, without Heat's errors around it."""
         return door.Door(self.store, wake=self.woken.append)
 
     def control(self, run_id):
@@ -71,12 +67,10 @@ class OrderTest(heat_door.DoorCase):
         assert stored.engine_id == heat_door.ENGINE
         (member,) = stored.run.order.members
         row = self.deployment_rows()[0]
-        assert (
-            member.stack_id,
-            member.stack_name,
-            member.resource,
-            member.deployment_id,
-        ) == (self.stack.id, self.stack.name, 'deployment', row.id)
+        assert member.stack_id == self.stack.id
+        assert member.stack_name == self.stack.name
+        assert member.resource == 'deployment'
+        assert member.deployment_id == row.id
         assert member.server_id == row.server_id
         assert member.server_name == 'server'
         assert member.source_id == self.stack['config'].resource_id
@@ -95,23 +89,13 @@ class OrderTest(heat_door.DoorCase):
         )
         (member,) = self.store.load(run.id).run.order.members
         server_id = self.stack['server'].resource_id
-        assert (
-            run.action,
-            member.resource,
-            member.server_id,
-            member.deployment_id,
-        ) == ('APPLY', 'server', server_id, server_id)
+        assert (run.action, member.resource) == ('APPLY', 'server')
+        assert member.server_id == member.deployment_id == server_id
         assert run.script == 'uptime'
 
     def test_a_config_of_heat_may_be_named(self):
         config = self.heat.rpc.create_software_config(
-            self.heat.context,
-            group='script',
-            name='own',
-            config='uptime',
-            inputs=[],
-            outputs=[],
-            options={},
+            self.heat.context, group='script', name='own', config='uptime'
         )
         named = {'config_id': config['id']}
         run = self.runs.start(stacks=[self.stack.name], **named)
@@ -142,13 +126,8 @@ class OrderTest(heat_door.DoorCase):
         assert run.notify == 'https://hooks.example.com'
         order = self.store.load(FIRST).run.order
         assert order.webhook['secret'] == NOTIFY['secret']
-        shown = [
-            self.listed(query.server_id)
-            for query in (
-                ordering.Query(),
-                ordering.Query(run=FIRST, outputs=True),
-            )
-        ]
+        queries = ordering.Query(), ordering.Query(run=FIRST, outputs=True)
+        shown = [self.listed(each.server_id) for each in queries]
         for secret in (SECRET, 'secret-path', NOTIFY['secret']):
             assert secret not in repr([run, shown, order])
 
@@ -338,9 +317,8 @@ class OrderTest(heat_door.DoorCase):
         assert len(list(self.runs.list(limit=1000))) == 5
         with mock.patch.object(run_store, 'PAGE', 2):
             assert len(list(self.runs.list(limit=1000))) == 5
-        said = self.refusal(
-            lambda: list(self.runs.list(after=SECOND[:-1] + 'f'))
-        )
+        unknown = SECOND[:-1] + 'f'
+        said = self.refusal(lambda: list(self.runs.list(after=unknown)))
         assert 'was deleted; list again' in said
         (failed,) = self.runs.list(state=['failed'], action='BACKUP')
         assert (failed.id, 1, failed.ended) == (ids[0], 1, True)
@@ -375,7 +353,6 @@ class OrderTest(heat_door.DoorCase):
         assert run.target_list == []
 
     def more(self, *keys):
-        """Create another stack, with a group."""
         resources = {'config': triggers.CONFIG}
         whole = groups.group(*keys, resources=resources)
         return self.created(whole, name='more')
@@ -397,7 +374,6 @@ class OrderTest(heat_door.DoorCase):
         assert list(self.runs.targets(run.id, state=['failed'])) == []
 
     def listed(self, server_id):
-        """Return the deployments that Heat lists of a server."""
         return self.heat.rpc.list_software_deployments(
             self.heat.context, server_id
         )
@@ -477,8 +453,6 @@ class OrderTest(heat_door.DoorCase):
 
 
 class SelectionTest(heat_door.DoorCase):
-    """What the engine selects by its own database."""
-
     def start(self, **order):
         run = self.runs.start('BACKUP', **order)
         self.members = self.store.load(run.id).run.order.members
@@ -522,21 +496,14 @@ class SelectionTest(heat_door.DoorCase):
     def test_resources_of_nested_stacks_are_named_by_their_path(self):
         inner = self.stack('shop-part')
         outer = self.created(name='shop')
-        resource = outer['config']
-        stack, part = models.Stack, models.Resource
-        # As if the inner one were that resource.
-        rows.write(
-            self.heat.context,
-            sqlalchemy.update(stack)
-            .where(stack.id == inner.id)
-            .values(owner_id=outer.id),
-            sqlalchemy.update(part)
-            .where(part.stack_id == inner.id)
-            .values(root_stack_id=outer.id),
-            sqlalchemy.update(part)
-            .where(part.id == resource.id)
-            .values(physical_resource_id=inner.id),
+        # As if the inner one were a resource of it.
+        db_api.stack_update(
+            self.heat.context, inner.id, {'owner_id': outer.id}
         )
+        for each in inner.values():
+            self.heat.change(each.id, root_stack_id=outer.id)
+        number = outer['config'].id
+        self.heat.change(number, physical_resource_id=inner.id)
         expected = [('shop', 'config.deployment')]
         assert self.start(stacks=['shop']) == expected
         assert self.start(stacks=['shop-part']) == expected

@@ -26,6 +26,10 @@ READER = callers.Signaller(user_id='reader', is_of_project=True)
 REPORT = {body.REPORT: {}, body.CONFIG_ID: 'c1'}
 NAMED = {body.CONFIG_ID: 'c1'}
 LATE = {body.CONFIG_ID: 'c0', 'deploy_status_code': 7}
+EARLIER = (
+    'it answers an earlier action on server server of d1, which failed with '
+    'exit code 7; UPDATE still waits'
+)
 
 
 def by_url(signature, **details):
@@ -33,7 +37,6 @@ def by_url(signature, **details):
 
 
 def row(number='d1', transport='CFN_SIGNAL', signature='s1', **values):
-    """Return a row whose action waits."""
     given = {
         'deploy_signal_transport': transport,
         'deploy_signal_id': f'http://cfn/v1?Signature={signature}',
@@ -110,7 +113,6 @@ class Deployment:
         self.kept[key] = value
 
     def take(self, signaller, details, given):
-        """Return what the event of a signal says."""
         return histories.SignalHandler(self, signaller).take(details, given)
 
     def refuses(self, signaller, details, given, why):
@@ -188,15 +190,9 @@ def test_a_name_by_hand_obliges_no_agent(deployment):
         (
             by_url('s0', deploy_status_code=7),
             row(),
-            'it answers an earlier action on server server of d1, which '
-            'failed with exit code 7; UPDATE still waits',
+            EARLIER,
         ),
-        (
-            LATE,
-            row(),
-            'it answers an earlier action on server server of d1, which '
-            'failed with exit code 7; UPDATE still waits',
-        ),
+        (LATE, row(), EARLIER),
         (
             {},
             row(status='COMPLETE'),

@@ -122,15 +122,6 @@ def test_nothing_is_given_after_a_failure_that_comes_meanwhile():
     assert world.states() == ['complete', 'failed', None]
 
 
-def test_a_hook_that_servers_lack_is_named():
-    world = run_world.World(targets=1, timeout=30)
-    world.answers = lambda server_id: None
-    world.unknown_hook = 'salt'
-    world.start()
-    world.finish()
-    assert 'salt' in world.run().attempts[0].reason
-
-
 def test_a_run_that_waits_for_another_starts_after_it():
     world = run_world.waiting(targets=2)
     world.limits = {'if_running': run_records.WAIT}
@@ -190,7 +181,7 @@ def test_a_cancelled_run_stops_its_servers_and_notes_late_results():
 
 
 def test_a_result_that_has_come_counts_when_its_time_is_over():
-    world = run_world.waiting(timeout=30)
+    world = run_world.waiting(timeout=30, unknown_hook='salt')
     names = world.names()
     (leader,) = world.leaders
     world.leaders.clear()
@@ -203,7 +194,10 @@ def test_a_result_that_has_come_counts_when_its_time_is_over():
     world.finish()
     assert world.states() == ['complete', 'timed-out', 'timed-out']
     assert world.run().attempts[1].late.status == 'complete'
-    assert 'no result within 30 s' in world.run().attempts[2].reason
+    reason = world.run().attempts[2].reason
+    assert 'no result within 30 s' in reason
+    # It may be a hook that the server lacks.
+    assert 'salt' in reason
 
 
 def test_a_result_that_no_listing_shows_counts_when_its_time_is_over():
@@ -294,20 +288,15 @@ def test_what_heat_refuses_fails_and_what_is_gone_leaves():
 
 
 def test_a_store_that_is_out_of_order_is_waited_for_and_then_given_up():
-    world = run_world.World(targets=1)
-    world.outage = AWAY
-    world.start()
-    world.pass_time(60)
-    assert world.states() == [None]
-    world.outage = None
-    world.finish()
-    assert world.states() == ['complete']
-
-    world = run_world.World(targets=1)
-    world.outage = AWAY
-    world.start()
-    world.finish()
-    assert world.states() == ['failed']
+    for is_back in (True, False):
+        world = run_world.World(targets=1)
+        world.outage = AWAY
+        world.start()
+        world.pass_time(60)
+        assert world.states() == [None]
+        world.outage = None if is_back else AWAY
+        world.finish()
+        assert world.states() == ['complete' if is_back else 'failed']
     assert world.run().attempts[0].reason == '503 of the store'
 
 
@@ -321,18 +310,16 @@ def test_a_deleted_stack_ends_its_targets():
     assert not any(world.metadata.values())
 
 
-def test_a_run_whose_order_cannot_be_read_fails_with_the_reason(monkeypatch):
+def test_a_run_whose_order_cannot_be_read_fails_with_the_reason():
     world = run_world.waiting(targets=2)
-    load, changed = world.store.load, {'unreadable': 'the key has changed'}
-    monkeypatch.setattr(
-        world.store,
-        'load',
-        lambda *args: dataclasses.replace(load(*args), **changed),
+    load, why = world.store.load, 'the key has changed'
+    world.store.load = lambda *args: dataclasses.replace(
+        load(*args), unreadable=why
     )
     world.take_over()
     world.finish()
     assert world.states() == ['failed'] * 2
-    assert world.run().attempts[0].reason == 'the key has changed'
+    assert world.run().attempts[0].reason == why
     assert world.store.given == {}
 
 
@@ -390,7 +377,6 @@ def test_runs_share_few_places_and_one_that_waits_has_none():
 
 @pytest.fixture
 def installed():
-    """Return a world whose only leader is that of this process."""
     world = run_world.World(targets=1)
     leading.install(world.leader())
     yield world
@@ -409,11 +395,9 @@ def test_an_engine_starts_runs_that_it_leads(installed):
         leading.leader()
 
 
-def test_without_tables_no_run_starts_and_the_remedy_is_told(
-    installed, monkeypatch
-):
+def test_without_tables_no_run_starts_and_the_remedy_is_told(installed):
     missing = mock.Mock(side_effect=errors.ServiceError('run "x"'))
-    monkeypatch.setattr(installed.store, 'create', missing)
+    installed.store.create = missing
     run = run_records.RunRecord.new(installed.order())
     with pytest.raises(errors.Unavailable, match='run "x"'):
         leading.leader().start(run_world.PROJECT, run)
@@ -428,19 +412,9 @@ _EXAMPLES = hypothesis.settings(
 
 #: What happens to a run, its leaders and their database.
 EVENTS = (
-    'aborts',
-    'silent',
-    'losing',
-    'commits shown late',
-    'store away',
-    'leader dies',
-    'leader suspended',
-    'row deleted',
-    'stack deleted',
-    deciding.PAUSE,
-    deciding.RESUME,
-    deciding.CANCEL,
-    deciding.RETRY,
+    *('aborts', 'silent', 'losing', 'commits shown late', 'store away'),
+    *('leader dies', 'leader suspended', 'row deleted', 'stack deleted'),
+    *(deciding.PAUSE, deciding.RESUME, deciding.CANCEL, deciding.RETRY),
 )
 
 
@@ -488,7 +462,6 @@ def test_a_run_keeps_its_limits_whatever_happens(world, events):
 
 
 def pass_time(world, seconds):
-    """Let time pass; another engine leads if one dies."""
     for _ in range(seconds):
         try:
             world.pass_time()
@@ -541,7 +514,6 @@ def happen(world, event, engine_id):
 
 
 def check(world):
-    """Check the promises against what the servers have seen."""
     run, limits = world.run(), world.order().limits
     assert run.ended, run.control
     concurrent = limits.concurrent(world.targets)

@@ -235,7 +235,6 @@ class ScanTest(heat_fixture.HeatTestCase):
         assert 'pip install heat-plugins[metrics]' in line
 
     def observed(self):
-        """Return what a process measures, by metric and label."""
         observed = {}
         metrics.install(
             {

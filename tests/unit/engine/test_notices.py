@@ -4,7 +4,6 @@
 import contextlib
 import dataclasses
 import http.client
-import itertools
 import json
 import logging
 import pathlib
@@ -15,7 +14,6 @@ import time
 import types
 
 import fixtures
-from heat.common import exception
 from heat.db import api as db_api
 from oslo_config import cfg
 import testtools
@@ -58,8 +56,6 @@ EXAMPLE = pathlib.Path(keeping.__file__).parents[3] / (
 SECRET = WANTED.secret
 NOTIFY = {'url': WANTED.url, 'secret': SECRET}
 DEAD = errors.Unavailable('https://hooks.example.com is dead')
-
-_numbers = itertools.count()
 
 
 class Receiving:
@@ -107,13 +103,11 @@ class RunTest(Receiving, testtools.TestCase):
         self.renew_senders()
 
     def start(self, answer=0, wanted=WANTED):
-        """Start a run whose servers answer with a status; None: nothing."""
         self.world.answers = lambda server_id: answer
         self.world.start(notify=wanted.to, webhook=stored.dump(wanted))
 
-    def end(self, answer=1, wanted=WANTED):
-        """Let a run end, of which all targets fail by default."""
-        self.start(answer, wanted)
+    def end(self):
+        self.start(1)
         self.world.finish()
 
     def look(self, seconds=0, engine_id='engine'):
@@ -129,48 +123,22 @@ class RunTest(Receiving, testtools.TestCase):
     def due(self):
         return self.world.store.with_notices('x', self.world.now + HOUR, 10)
 
-    def assert_nothing_told(self):
-        self.look()
-        assert (self.sent, self.due()) == ([], {})
-
     def test_a_failure_is_told_once_with_its_servers(self):
         self.end()
         self.look()
         (body,) = self.sent
-        assert (
-            body['run'],
-            body['project'],
-            body['event'],
-            body['stack']['name'],
-            body['action'],
-        ) == (run_world.RUN, run_world.PROJECT, 'failure', 's0', 'BACKUP')
-        assert {
-            (each['server'], each['state']) for each in body['servers']
-        } == {('server-0', 'failed'), ('server-1', 'failed')}
+        expected = {'run': run_world.RUN, 'project': run_world.PROJECT}
+        expected |= {'event': 'failure', 'action': 'BACKUP'}
+        assert expected.items() <= body.items()
+        assert body['stack']['name'] == 's0'
+        servers = {each['server']: each['state'] for each in body['servers']}
+        assert servers == {'server-0': 'failed', 'server-1': 'failed'}
         assert 'hunter2' not in str(body)
         assert self.shown() == [('failure', 'delivered')]
         assert self.due() == {}
         self.look(HOUR)
         assert self.told() == ['failure']
-
-    def test_what_is_complete_at_once_is_not_told(self):
-        self.end(answer=0)
-        self.assert_nothing_told()
-
-    def test_what_a_user_cancels_is_not_told(self):
-        self.start(answer=None)
-        self.world.ask('cancel')
-        self.world.finish()
-        self.assert_nothing_told()
-
-    def test_only_what_is_wanted_is_told(self):
-        events = (notifying.NoticeEvent.WAITING,)
-        self.end(wanted=dataclasses.replace(WANTED, events=events))
-        self.assert_nothing_told()
-
-    def test_a_retry_that_is_complete_is_told(self):
-        self.end()
-        self.look()
+        # A retry that is complete is told, too.
         self.world.answers = lambda server_id: 0
         self.world.ask('retry')
         self.world.leaders[0].wake(run_world.RUN)
@@ -178,6 +146,18 @@ class RunTest(Receiving, testtools.TestCase):
         self.look()
         assert self.told() == ['failure', 'recovery']
         assert len({body['id'] for body in self.sent}) == 2
+
+    def test_what_is_complete_cancelled_or_not_wanted_is_not_told(self):
+        events = (notifying.NoticeEvent.WAITING,)
+        others = dataclasses.replace(WANTED, events=events)
+        for answer, wanted in ((0, WANTED), (None, WANTED), (1, others)):
+            self.world = run_world.World(2)
+            self.start(answer, wanted)
+            if answer is None:
+                self.world.ask('cancel')
+            self.world.finish()
+            self.look()
+            assert (self.sent, self.due()) == ([], {})
 
     def test_what_waits_too_long_is_told_once(self):
         self.start(answer=None)
@@ -278,23 +258,13 @@ class DoorTest(Receiving, heat_door.DoorCase):
         for _again in range(2):
             run_scans.NOTICES.begin()()
         (body,) = self.sent
-        assert (body['run'], body['event'], body['stack']) == (
-            run.id,
-            'failure',
-            {'id': stack.id, 'name': stack.name},
-        )
+        assert (body['run'], body['event']) == (run.id, 'failure')
+        assert body['stack'] == {'id': stack.id, 'name': stack.name}
         shown = self.runs.show(run.id)
         assert shown.notify == 'https://hooks.example.com'
         (notice,) = shown.notices
-        assert (
-            notice.items()
-            >= {
-                'event': 'failure',
-                'state': 'delivered',
-                'tries': 1,
-                'reason': '',
-            }.items()
-        )
+        expected = {'state': 'delivered', 'tries': 1, 'reason': ''}
+        assert expected.items() <= notice.items()
 
 
 class NoticeCase(Receiving, keeping.KeepingCase):
@@ -308,7 +278,6 @@ class NoticeCase(Receiving, keeping.KeepingCase):
         return keeper
 
     def end(self, hours, fail=()):
-        """Let a tick end; an engine sees it and tells."""
         keeper = self.failed(hours, fail)
         keeper.look()
         keeper.look()
@@ -322,7 +291,7 @@ class ScheduleTest(NoticeCase):
         (body,) = self.sent
         (made,) = self.ids(1)
         uuid = self.heat.load(self.made)['nightly'].uuid
-        assert {k: v for k, v in body.items() if k != 'servers'} == {
+        assert body == {
             'version': 1,
             'id': f'{made}.failure',
             'event': 'failure',
@@ -335,15 +304,15 @@ class ScheduleTest(NoticeCase):
             'due': '2027-01-15T09:00:00Z',
             'failures': 1,
             'more_servers': 0,
+            'servers': [
+                {
+                    'stack': 's0',
+                    'resource': 'db0',
+                    'server': 'server0',
+                    'state': 'failed',
+                }
+            ],
         }
-        assert body['servers'] == [
-            {
-                'stack': 's0',
-                'resource': 'db0',
-                'server': 'server0',
-                'state': 'failed',
-            }
-        ]
         assert self.kept(self.made).book.notices == ()
         self.end(2)
         assert self.told() == ['failure', 'recovery']
@@ -383,27 +352,6 @@ class ScheduleTest(NoticeCase):
         keeper.look()
         assert self.told()[-1] == 'recovery'
         assert self.get(self.made, 'notify_error') == ''
-
-    def test_what_another_engine_has_delivered_is_not_given_up(self):
-        counts = self.useFixture(counted.Counted())
-        self.scheduled(notify=NOTIFY)
-        self.refuses = DEAD
-        self.end(1, fail=[0])
-        self.now += HOUR
-        self.later = []
-        self.keeper().look()
-        stuck, *others = self.later
-        self.later, self.refuses = None, None
-        for do in others:
-            do()
-        self.renew_senders()
-        self.after(HOUR, self.keeper())
-        assert self.told() == ['failure'] * 2
-        self.refuses = DEAD
-        stuck()
-        assert self.told() == ['failure'] * 3
-        assert self.get(self.made, 'notify_error') == ''
-        assert counts.of(metrics.NOTIFICATIONS_FAILED) == {}
 
     def test_the_action_is_the_one_that_is_stored(self):
         self.scheduled(notify=NOTIFY)
@@ -502,19 +450,17 @@ def test_the_example_of_a_receiver_prints_what_it_verifies():
         stderr=subprocess.DEVNULL,
         text=True,
     ) as process:
-        for number, (secret, age, expected) in enumerate(
-            (
-                ('another secret, also long', 0, 403),
-                (SECRET, 301, 403),
-                (SECRET, 0, 204),
-            )
+        for secret, age, expected in (
+            ('another secret, also long', 0, 403),
+            (SECRET, 301, 403),
+            (SECRET, 0, 204),
         ):
-            body = json.dumps({'id': number}).encode()
+            body = json.dumps({'id': expected}).encode()
             sent_at = time.time() - age
             headers = notifying.headers(body, secret, sent_at)
             assert posted(port, body, headers) == expected
         process.kill()
-        assert process.stdout.read() == '{"id": 2}\n'
+        assert process.stdout.read() == '{"id": 204}\n'
 
 
 def posted(port, body, headers):
@@ -532,19 +478,15 @@ class PropertyTest(NoticeCase):
     def refused(self, said, notify, **resources):
         content = base.template(notify=notify)
         content['resources'].update(resources)
-        stack = self.heat.stack(content, name=f'n{next(_numbers)}')
         if resources:
             # It is checked when it is there.
+            stack = self.heat.stack(content)
             stack.validate()
             stack.store()
             stack.create()
             why = stack.status_reason
         else:
-            why = str(
-                self.assertRaises(
-                    exception.StackValidationFailed, stack.validate
-                )
-            )
+            why = self.why_invalid(content)
         assert said in why
         assert 's3cret' not in why
 

@@ -25,6 +25,7 @@ from heat_plugins.engine.database import resources
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import presigned
 from tests.unit import heat_fixture
+from tests.unit.resources import deployments
 
 ALL = registry.DEPLOYMENT_TYPES | {'OS::Mistral::Workflow'}
 
@@ -218,8 +219,6 @@ def _accepts(ours, heats):
 
 
 class SignatureTest(testtools.TestCase):
-    """What Heat's API has checked reaches the resource."""
-
     def test_a_resource_knows_the_url_of_a_signal(self):
         seen, asked = [], []
         self.patch(
@@ -249,17 +248,10 @@ class SignatureTest(testtools.TestCase):
 class ReplacedTest(heat_fixture.HeatTestCase):
     """A server that is replaced reads its own metadata, and no other's."""
 
+    SERVER: ClassVar = deployments.template()['resources']['server']
     TEMPLATE: ClassVar = {
         'heat_template_version': '2021-04-16',
-        'resources': {
-            name: {
-                'type': 'OS::Heat::DeployedServer',
-                'properties': {
-                    'software_config_transport': 'POLL_SERVER_HEAT'
-                },
-            }
-            for name in ('server', 'other')
-        },
+        'resources': {'server': SERVER, 'other': SERVER},
     }
 
     def setUp(self):

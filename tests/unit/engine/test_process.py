@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The threads of one process of heat-engine."""
 
+import contextlib
 import dataclasses
 import os
 import threading
@@ -8,6 +9,7 @@ import time
 from unittest import mock
 
 from oslo_config import cfg
+import pytest
 
 from heat_plugins.engine import process
 from tests.unit import heat_fixture
@@ -36,7 +38,6 @@ class WatchTest(heat_fixture.HeatTestCase):
             assert len(self.started) == expected
 
     def start(self):
-        """Start an engine, of which Heat's part does nothing."""
         wrap = process.with_scans(
             *SCANS,
             before=lambda: self.started.append('before'),
@@ -73,11 +74,9 @@ class WatchTest(heat_fixture.HeatTestCase):
         cfg.CONF.set_override('rescue_interval', 60, 'heat_plugins')
         stop = mock.Mock(side_effect=SystemExit)
         for spread, most in ((None, 60), (1.0, 1)):
-            slept = []
+            slept, more = [], {'begin': lambda: stop, 'spread': spread}
             self.patch(time, 'sleep', slept.append)
-            scan = dataclasses.replace(
-                SCANS[0], begin=lambda: stop, spread=spread
-            )
+            scan = dataclasses.replace(SCANS[0], **more)
             for _ in range(50):
                 self.assertRaises(SystemExit, process.repeat, scan)
             assert most / 2 < max(slept) < most
@@ -100,7 +99,99 @@ class PlacesTest(heat_fixture.HeatTestCase):
         self.assertRaises(OSError, places.run, 'a', 'name', print)
         assert places.take('a', '1')
         self.patch(threading.Thread, 'start', lambda thread: thread.run())
-        self.assertRaises(
-            ZeroDivisionError, places.run, 'a', 'name', lambda: 1 / 0
-        )
+        call = places.run, 'a', 'name', lambda: 1 / 0
+        self.assertRaises(ZeroDivisionError, *call)
         assert places.take('a', '1')
+
+
+# Threads take turns; none holds up the rest for longer than its lease.
+
+
+class Changed(threading.Condition):
+    """Time passes only where a thread waits."""
+
+    now = 1000.0
+    stops = False
+
+    def wait(self, timeout=None):
+        assert timeout > 0
+        if self.stops:
+            raise KeyboardInterrupt
+        self.now += timeout
+
+
+@pytest.fixture
+def clock():
+    return Changed(threading.RLock())
+
+
+def made(clock, places=1):
+    return process.Turns(0.5, lambda: clock.now, places=places, changed=clock)
+
+
+def test_a_turn_holds_up_the_next_for_its_lease_and_not_after_a_failure(clock):
+    turns = made(clock)
+    for _ in range(3):
+        with contextlib.suppress(ZeroDivisionError), turns.turn():
+            _ = 1 / 0
+    assert clock.now == 1000.0
+    with turns.turn():
+        clock.now += 0.2
+        with turns.turn():
+            assert clock.now == pytest.approx(1000.5)
+    assert len(turns) == 0
+
+
+def test_a_turn_that_was_too_long_does_not_end_another(clock):
+    turns = made(clock)
+    with contextlib.ExitStack() as slow:
+        slow.enter_context(turns.turn())
+        clock.now += 1
+        with turns.turn():
+            slow.close()
+            begun = clock.now
+            with turns.turn():
+                assert clock.now == pytest.approx(begun + 0.5)
+
+
+def test_some_may_have_a_turn_at_a_time(clock):
+    turns = made(clock, places=2)
+    with turns.turn():
+        clock.now += 0.2
+        with turns.turn():
+            assert clock.now == pytest.approx(1000.2)
+            with turns.turn():
+                # The first lease is over.
+                assert clock.now == pytest.approx(1000.5)
+
+
+def test_a_thread_that_is_stopped_as_it_waits_leaves_the_queue(clock):
+    turns = made(clock)
+    clock.stops = True
+    with turns.turn():
+        with pytest.raises(KeyboardInterrupt), turns.turn():
+            pytest.fail('it had no turn')
+        assert len(turns) == 0
+    with turns.turn():
+        pass
+
+
+def test_threads_go_one_after_another():
+    turns, busy, most = process.Turns(60), [], []
+
+    def go():
+        with turns.turn():
+            busy.append(1)
+            most.append(len(busy))
+            busy.pop()
+
+    with turns.turn():
+        threads = [threading.Thread(target=go) for _ in range(50)]
+        for thread in threads:
+            thread.start()
+        while len(turns) < 50:
+            pass
+    for thread in threads:
+        thread.join(30)
+    assert most == [1] * 50
+    assert turns.is_idle

@@ -69,7 +69,6 @@ class LookTest(heat_fixture.HeatTestCase):
         )
 
     def held(self, stack=None, **values):
-        """Let an engine work on the resource of a stack; its number."""
         resource = (stack or self.stack)['value']
         changed = {'status': 'IN_PROGRESS', 'engine_id': self.engine_id}
         return self.heat.change(resource.id, **{**changed, **values})
@@ -114,15 +113,10 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def test_an_engine_that_reports_is_not_asked(self):
         self.held()
-        names = ('host', 'hostname', 'binary', 'topic')
-        service_objects.Service.create(
-            self.context,
-            {
-                **dict.fromkeys(names, 'engine'),
-                'engine_id': self.engine_id,
-                'report_interval': 60,
-            },
-        )
+        given = {'engine_id': self.engine_id, 'report_interval': 60}
+        for each in ('host', 'hostname', 'binary', 'topic'):
+            given[each] = 'engine'
+        service_objects.Service.create(self.context, given)
         self.patch(service_utils, 'engine_alive', None)
         assert self.look() == []
 
@@ -277,25 +271,22 @@ class FailTest(deployments.DeploymentTestCase):
         self.patch(
             parser.Stack, 'stored_context', lambda stack: self.heat.context
         )
-        self.stack, task = self.waiting()
-        self.addCleanup(task.cancel)
-        self.heat.change(
-            self.stack['deployment'].id,
-            status='IN_PROGRESS',
-            engine_id=str(uuid.uuid4()),
-        )
+        self.stack, _ = self.waiting()
+        self.hold()
+
+    def hold(self, **values):
+        """Let an engine that is dead work on the deployment."""
+        number, engine_id = self.stack['deployment'].id, str(uuid.uuid4())
+        held = {'status': 'IN_PROGRESS', 'engine_id': engine_id}
+        self.heat.change(number, **held, **values)
+
+    def set_stack(self, **values):
+        db_api.stack_update(self.context, self.stack.id, values)
 
     def look(self, status, *nodes):
         edges = [[[node, True], None] for node in nodes]
-        db_api.stack_update(
-            self.context,
-            self.stack.id,
-            {
-                'status': status,
-                'convergence': True,
-                'current_deps': {'edges': edges},
-            },
-        )
+        values = {'status': status, 'current_deps': {'edges': edges}}
+        self.set_stack(convergence=True, **values)
         return [each.name for each in rescue.Rescuer().look()]
 
     def test_what_has_changed_since_it_was_seen_is_left(self):
@@ -310,20 +301,17 @@ class FailTest(deployments.DeploymentTestCase):
         assert len(self.deployment_rows()) == 1
 
     def retriggered(self):
-        """Collect what Heat is told to check, by number."""
         checked = []
         self.patch(
             check_resource.CheckResource,
             'retrigger_check_resource',
-            lambda self, context, number, stack: checked.append(number),
+            lambda checker, context, number, stack: checked.append(number),
         )
         return checked
 
     def test_in_one_that_fails_as_it_is_asked_whether_engines_live(self):
         def alive(*_):
-            db_api.stack_update(
-                self.context, self.stack.id, {'status': 'FAILED'}
-            )
+            self.set_stack(status='FAILED')
             return False
 
         self.patch(service_utils, 'engine_alive', alive)
@@ -338,7 +326,7 @@ class FailTest(deployments.DeploymentTestCase):
         assert checked == [number]
         assert len(self.deployment_rows()) == 1
         rescuer = rescue.Rescuer()
-        db_api.stack_update(self.context, self.stack.id, {'status': 'FAILED'})
+        self.set_stack(status='FAILED')
         assert rescuer.look() == []
         self.now += rescue.CHECKING + 1
         assert len(rescuer.look()) == 1
@@ -352,23 +340,18 @@ class FailTest(deployments.DeploymentTestCase):
             (row,) = self.deployment_rows()
             rows.change(self.stack.context, row.id, status=status)
             checked = self.retriggered()
-            self.heat.change(
-                self.stack['deployment'].id,
-                replaces=7,
-                status='IN_PROGRESS',
-                engine_id=str(uuid.uuid4()),
-            )
+            self.hold(replaces=7)
             assert self.look('IN_PROGRESS', 7) == ['deployment']
             assert checked == [7]
             again = self.heat.load(self.stack)
             assert again.status == 'IN_PROGRESS'
             # So it does not undo on the server what the other one does there.
             assert again['deployment'].state == ('CREATE', 'FAILED')
-            (row,) = self.deployment_rows()
-            expected = 'FAILED' if status == 'IN_PROGRESS' else status
-            assert row.status == expected
             if status == 'IN_PROGRESS':
                 self.assert_withdrawn(self.stack, 'has died')
+            else:
+                (row,) = self.deployment_rows()
+                assert row.status == status
 
     def test_if_nothing_can_be_replaced_the_stack_fails(self):
         def fails(*_, **arguments):
@@ -409,17 +392,12 @@ class BeginTest(heat_fixture.HeatTestCase):
         return [each.id for each in self.rescuer.look()]
 
     def test_it_is_begun_by_one_with_what_the_one_before_was_given(self):
-        told = []
-        self.patch(
-            worker_client.WorkerClient,
-            'check_resource',
-            lambda client, context, *given: told.append(given),
-        )
+        told = mock.Mock()
+        self.patch(worker_client.WorkerClient, 'check_resource', told)
         stack = self.heat.create(TEMPLATE)
         doing = {'status': 'IN_PROGRESS', 'current_traversal': self.TRAVERSAL}
-        db_api.stack_update(
-            self.context, stack.id, {**doing, 'convergence': True}
-        )
+        doing['convergence'] = True
+        db_api.stack_update(self.context, stack.id, doing)
         replaced = stack['value']
         number = replaced.make_replacement(stack.t.id, requires=set())
         # Nobody tells of what is in no traversal.
@@ -446,9 +424,10 @@ class BeginTest(heat_fixture.HeatTestCase):
 
         with mock.patch.object(rescue, 'load', load):
             assert self.look() == []
-        assert told == []
+        told.assert_not_called()
         assert self.look() == [number]
-        assert told == [(number, self.TRAVERSAL, data, True, None)]
+        given = number, self.TRAVERSAL, data, True, None
+        told.assert_called_once_with(mock.ANY, *given)
         row = db_api.resource_get(self.context, number)
         assert (row.action, row.status) == ('INIT', 'COMPLETE')
         # Whoever has begun with it has time to do so.
@@ -457,7 +436,6 @@ class BeginTest(heat_fixture.HeatTestCase):
 
 class ReportTest(heat_fixture.HeatTestCase):
     def test_an_engine_reports_often_where_deployments_are_resumed(self):
-        self.addCleanup(cfg.CONF.clear_override, 'periodic_interval')
         for scans, own, expected in ((30, 60, 10), (30, 5, 5), (0, 60, 60)):
             cfg.CONF.set_override('rescue_interval', scans, 'heat_plugins')
             cfg.CONF.set_override('periodic_interval', own)

@@ -6,10 +6,12 @@ import threading
 import time
 import traceback
 import unittest
+from unittest import mock
 
 import fixtures
 from heat.common import exception
 from heat.db import api as db_api
+from oslo_config import cfg
 from oslo_db import exception as db_exception
 import sqlalchemy
 
@@ -32,14 +34,11 @@ class RowsTest(deployments.DeploymentTestCase):
         (self.row,) = self.deployment_rows()
 
     def ticket(self, **values):
-        return watcher.Ticket(
-            **{
-                'deployment_id': self.row.id,
-                'config_id': self.row.config_id,
-                'object_name': None,
-                **values,
-            }
-        )
+        place = {
+            'deployment_id': self.row.id,
+            'config_id': self.row.config_id,
+        }
+        return watcher.Ticket(**{**place, 'object_name': None, **values})
 
     def settle(self, **values):
         """Settle what a ticket is for; say whether that counts."""
@@ -74,23 +73,16 @@ class RowsTest(deployments.DeploymentTestCase):
             self.ticket(config_id='former'),
         ]
         outcomes = dict.fromkeys([*others, ticket], DONE)
-        commits = []
-
-        def note(connection):
-            commits.append(connection)
-
-        engine = db_api.get_engine()
-        sqlalchemy.event.listen(engine, 'commit', note)
-        self.addCleanup(sqlalchemy.event.remove, engine, 'commit', note)
+        commits = mock.Mock()
+        event = db_api.get_engine(), 'commit', lambda each: commits()
+        sqlalchemy.event.listen(*event)
+        self.addCleanup(sqlalchemy.event.remove, *event)
         found = rows.settle(self.heat.context, outcomes)
         assert found == {ticket}
-        assert len(commits) == 1
+        commits.assert_called_once_with()
         (row,) = self.deployment_rows()
-        assert (row.status, row.status_reason, row.output_values) == (
-            'COMPLETE',
-            'yes',
-            {'a': 1},
-        )
+        assert (row.status, row.status_reason) == ('COMPLETE', 'yes')
+        assert row.output_values == {'a': 1}
         assert row.updated_at is not None
         assert not rows.read(self.heat.context, {row.id})[row.id].in_progress
         # Once.
@@ -122,7 +114,6 @@ class RowsTest(deployments.DeploymentTestCase):
         assert not in_use()
 
     def fails(self, kind, times):
-        """Let the database refuse the next transactions as they end."""
         writer = type(db_api.context_manager.writer)
         real = writer.using
         failures = [kind] * times
@@ -214,3 +205,28 @@ class UnquotedTest(unittest.TestCase):
         # All else stays.
         assert 'named' in logged
         assert 'hunter2' not in logged
+
+
+class InProcessTest(deployments.DeploymentTestCase):
+    def test_no_deployment_asks_by_rpc(self):
+        given = {'actions': deployments.ALL_ACTIONS}
+        stack = self.created(deployments.template(**given))
+        self.update(stack, deployments.template(**given, name='x'))
+        self.heat.rpc.calls.clear()
+        self.finish(self.heat.start(stack['deployment'].delete))
+        assert self.heat.rpc.calls == []
+
+    def test_no_project_has_more_of_them_than_it_may(self):
+        # A deployment has one config of the template, and a derived one.
+        for what, first, second in (('deployments', 1, 1), ('configs', 2, 3)):
+            self.heat.database.empty()
+            option = f'max_software_{what}_per_tenant'
+            cfg.CONF.set_override(option, first)
+            stack = self.created(name=what)
+            cfg.CONF.set_override(option, second)
+            _, reason = self.fails(deployments.template(), {})
+            assert option in reason
+            # An action after the first makes none.
+            self.update(stack, deployments.template(name='x'))
+            cfg.CONF.set_override(option, -1)
+            self.created(name=f'unlimited-{what}')

@@ -28,6 +28,7 @@ from tests.unit.resources import deployments
 
 CFN = 'http://cfn.invalid:8000/v1'
 SECRET = 'hunter2-secret'
+PAIR = 'access', 'secret'
 
 
 class NoStore:
@@ -60,43 +61,35 @@ class PoorCase(test_run_fleet.LeadingCase):
         self.answer = None
 
     def make_pairs(self, make):
-        """Let Keystone make key pairs by a function."""
         self.patch(
             fake_keystoneclient.FakeKeystoneClient,
             'create_stack_domain_user_keypair',
-            lambda keystone, user_id, project_id: make(),
+            lambda keystone, **_: make(),
         )
 
     def new_pair(self):
-        number = len(self.pairs)
-        pair = types.SimpleNamespace(
-            access=f'access-{number}', secret=f'secret-{number}'
-        )
-        self.pairs.append(pair)
-        return pair
+        names = {each: f'{each}-{len(self.pairs)}' for each in PAIR}
+        self.pairs.append(types.SimpleNamespace(**names))
+        return self.pairs[-1]
 
     def started(self, *names, **values):
-        """Return a run on the servers of a stack; they have it."""
         self.stack = self.created(template(*(names or 'a')))
         run = self.runs.start('BACKUP', stacks=[self.stack.name], **values)
         self.go_on(3)
         return run.id
 
     def begun(self, **values):
-        """Return a run on one server, and the URL that it has."""
         run_id = self.started(**values)
         (url,) = self.urls().values()
         return run_id, url
 
     def urls(self):
-        """Return the URLs that servers were given for runs, by server."""
         return {
             given['deploy_server_id']: given['deploy_signal_id']
             for given in map(deployments.inputs, self.backups())
         }
 
     def post(self, url, details, **changed):
-        """POST to a URL, as heat-api-cfn hands it on."""
         query = dict(parse.parse_qsl(parse.urlsplit(url).query))
         creds = {'signature': changed.get('signature', query['Signature'])}
         context = heat_fixture.new_context(
@@ -109,21 +102,14 @@ class PoorCase(test_run_fleet.LeadingCase):
             details,
         )
 
-    def other_engine(self):
-        """Let answers come to an engine that leads none of the runs."""
-        other = self.lead('engine-2')
-        leading.install(other)
-        return other
-
 
 class UrlTest(PoorCase):
     def test_the_one_key_pair_of_its_server_signs_a_url_of_its_own(self):
         run_id = self.started('a', 'b')
         given = deployments.inputs(self.backups()[0])
-        assert [
-            given[f'deploy_signal_{name}']
-            for name in ('transport', 'verb', 'reports')
-        ] == ['CFN_SIGNAL', 'POST', 'true']
+        names = ('transport', 'verb', 'reports')
+        signal = [given[f'deploy_signal_{name}'] for name in names]
+        assert signal == ['CFN_SIGNAL', 'POST', 'true']
         for name in ('password', 'log_url', 'control_url'):
             assert name not in given
         urls = first, second = [*self.urls().values()]
@@ -194,10 +180,8 @@ class UrlTest(PoorCase):
         assert len(self.pairs) == 2
 
     def test_the_address_that_heat_conf_names_counts(self):
-        cfg.CONF.set_override(
-            'heat_waitcondition_server_url',
-            'http://elsewhere.invalid/v1/waitcondition',
-        )
+        url = 'http://elsewhere.invalid/v1/waitcondition'
+        cfg.CONF.set_override('heat_waitcondition_server_url', url)
         del self.heat.auth.endpoints['cloudformation']
         _, url = self.begun()
         assert url.startswith('http://elsewhere.invalid/v1/signal/')
@@ -245,7 +229,9 @@ class AnswerTest(PoorCase):
 
     def test_what_comes_to_another_engine_is_seen_and_may_end_the_run(self):
         run_id = self.started('a', 'b', limits={'max_concurrent': 1})
-        other = self.other_engine()
+        # Answers come to an engine that leads none of the runs.
+        other = self.lead('engine-2')
+        leading.install(other)
         (first,) = self.urls().values()
         with self.assertNoLogs('heat_plugins.engine.runs.triggering'):
             self.post(first, {})
@@ -272,15 +258,9 @@ class AnswerTest(PoorCase):
 
     def test_of_outputs_the_end_is_kept_and_a_reason_is_masked(self):
         run_id, url = self.begun(inputs={'token': SECRET})
-        self.post(
-            url,
-            {
-                'deploy_status_code': 1,
-                'answer': 'x' * 50_000,
-                'deploy_stdout': 'x' * 100_000 + 'end',
-                'deploy_stderr': f'no {SECRET}',
-            },
-        )
+        details = {'answer': 'x' * 50_000, 'deploy_stderr': f'no {SECRET}'}
+        details['deploy_stdout'] = 'x' * 100_000 + 'end'
+        self.post(url, {'deploy_status_code': 1, **details})
         (target,) = self.targets(run_id)
         assert target.outputs['answer'] == 'x' * 50_000
         assert target.cut == {'deploy_stdout': 100_003}
@@ -304,8 +284,7 @@ class AnswerTest(PoorCase):
         assert target.state == 'cancelled'
         assert 'cannot stop a script that has started' in target.reason
         given = self.heat.load(self.stack)['server_a'].metadata_get()
-        names = [each['name'] for each in given['deployments']]
-        assert [each for each in names if 'BACKUP' in each] == []
+        assert not [e for e in given['deployments'] if 'BACKUP' in e['name']]
 
 
 class UnwantedTest(PoorCase):
@@ -321,10 +300,8 @@ class UnwantedTest(PoorCase):
         assert self.targets_stored() == before
 
     def targets_stored(self):
-        return [
-            (found.run.attempts, found.revisions)
-            for found in self.stored().values()
-        ]
+        found = self.stored().values()
+        return [(each.run.attempts, each.revisions) for each in found]
 
     def ignored(self, url):
         with self.unwanted():

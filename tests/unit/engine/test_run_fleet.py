@@ -66,7 +66,6 @@ class LeadingCase(led.LedCase, heat_door.DoorCase):
             self.heat.meanwhile()
 
     def waiting(self, *names, **order):
-        """Return a stack, and a run on its servers, which do not answer."""
         stack = self.created(template(*names))
         self.answer = None
         run = self.runs.start('BACKUP', stacks=[stack.name], **order)
@@ -82,7 +81,6 @@ class LeadingCase(led.LedCase, heat_door.DoorCase):
         return [each for each in self.handed if 'BACKUP' in each['name']]
 
     def put_signals(self, details):
-        """Let the servers of runs answer now."""
         for config in self.backups():
             self.send(config, details)
 
@@ -103,11 +101,8 @@ class LoadTest(heat_fixture.HeatTestCase):
 
         # Heat's fake of Keystone makes trusts for no project.
         denied(stack.id, project)
-        self.patch(
-            type(stack),
-            'stored_context',
-            lambda stack: heat_fixture.new_context(),
-        )
+        new = heat_fixture.new_context
+        self.patch(parser.Stack, 'stored_context', lambda stack: new())
         loaded = run_fleet.load_stack(stack.id, project)
         assert loaded.tenant_id == project
         denied(stack.id, 'of-somebody-else')
@@ -115,9 +110,8 @@ class LoadTest(heat_fixture.HeatTestCase):
         # A database that is away says nothing of them.
         away = mock.Mock(side_effect=db_exception.DBConnectionError)
         self.patch(parser.Stack, 'load', away)
-        self.assertRaises(
-            errors.Unavailable, run_fleet.load_stack, stack.id, project
-        )
+        call = run_fleet.load_stack, stack.id, project
+        self.assertRaises(errors.Unavailable, *call)
 
 
 class RunTest(LeadingCase):
@@ -125,12 +119,8 @@ class RunTest(LeadingCase):
         stack = self.created(template('a', 'b'))
         self.answer = {'answer': 'saved', 'deploy_stdout': 'out'}
         began, counts = time.time(), self.useFixture(counted.Counted())
-        run = self.runs.start(
-            'BACKUP',
-            stacks=[stack.name],
-            inputs={'token': SECRET},
-            limits={'timeout': 60},
-        )
+        more = {'inputs': {'token': SECRET}, 'limits': {'timeout': 60}}
+        run = self.runs.start('BACKUP', stacks=[stack.name], **more)
         self.go_on(10)
         assert self.runs.show(run.id).state == 'complete'
         for target in self.targets(run.id):
@@ -148,11 +138,8 @@ class RunTest(LeadingCase):
         assert [
             given[name]
             for name in (
-                'token',
-                'deploy_action',
-                'deploy_signal_transport',
-                'deploy_signal_verb',
-                'deploy_log_limit',
+                *('token', 'deploy_action', 'deploy_signal_transport'),
+                *('deploy_signal_verb', 'deploy_log_limit'),
                 body.TIMEOUT_INPUT,
             )
         ] == [SECRET, 'BACKUP', 'TEMP_URL_POLL', 'PUT', '10000000', '60']
@@ -172,9 +159,8 @@ class RunTest(LeadingCase):
     def test_a_stack_may_be_updated_while_targets_wait(self):
         stack, run = self.waiting('a', 'b', 'c', limits={'max_concurrent': 1})
         newer = template('a', 'b')
-        newer['resources']['config']['properties']['configs'][1]['config'] = (
-            'newer'
-        )
+        configs = newer['resources']['config']['properties']['configs']
+        configs[1]['config'] = 'newer'
         self.answer = {}
         self.update(stack, newer)
         self.put_signals({})
@@ -233,13 +219,8 @@ class RunTest(LeadingCase):
         (config,) = self.backups()
         control = deployments.inputs(config)['deploy_control_url']
         assert self.swift.get_signed(control)[0] == 200
-        self.put_signals(
-            {
-                'deploy_status_code': 1,
-                'deploy_stdout': 'late',
-                'deploy_stopped': 'when told',
-            }
-        )
+        late = {'deploy_stdout': 'late', 'deploy_stopped': 'when told'}
+        self.put_signals({'deploy_status_code': 1, **late})
         self.go_on(20)
         (attempt,) = self.store.load(run.id).run.attempts
         assert attempt.reason.endswith('; stopped'), attempt.reason
@@ -271,11 +252,9 @@ class RunTest(LeadingCase):
     ):
         stack, first = self.waiting('a')
         self.ahead = 5
+        script = {'config': {'group': 'script', 'config': 'date'}}
         second = self.runs.start(
-            'BACKUP',
-            stacks=[stack.name],
-            resources=['server_a'],
-            config={'group': 'script', 'config': 'date'},
+            'BACKUP', stacks=[stack.name], resources=['server_a'], **script
         )
 
         def reason():
@@ -283,9 +262,8 @@ class RunTest(LeadingCase):
             (target,) = self.targets(second.id)
             return target.reason
 
-        assert (
-            f'runs run {first.id} (BACKUP on deployment.a) first' in reason()
-        )
+        said = f'runs run {first.id} (BACKUP on deployment.a) first'
+        assert said in reason()
         assert [each['config'] for each in self.backups()][1] == 'date'
         self.report_start()
         assert f'is busy with run {first.id}' in reason()
@@ -338,13 +316,9 @@ class RunTest(LeadingCase):
         ):
             run = self.runs.start('BACKUP', stacks=[stack.name], inputs=inputs)
             self.go_on(3)
-            self.put_signals(
-                {
-                    'deploy_status_code': 1,
-                    'deploy_stderr': f'no such token: {secret}',
-                    'deploy_stdout': f'{secret} is wrong',
-                }
-            )
+            printed = {'deploy_stdout': f'{secret} is wrong'}
+            printed['deploy_stderr'] = f'no such token: {secret}'
+            self.put_signals({'deploy_status_code': 1, **printed})
             self.go_on(5)
             (target,) = self.targets(run.id)
             assert target.state == 'failed'
@@ -382,10 +356,7 @@ class RunTest(LeadingCase):
             assert said in target.reason
 
     def test_with_a_run_that_is_deleted_go_its_objects(self):
-        stacks = (
-            self.created(template('a')),
-            self.created(template('b'), name='other'),
-        )
+        stacks = [self.created(template(key), name=key) for key in 'ab']
         self.answer = {'deploy_stdout': 'a' * 10_000}
         store = self.swift.store(deployments.PROJECT)
         ids = kept, gone = [str(uuid.uuid4()) for _ in range(2)]
@@ -443,21 +414,21 @@ class RunTest(LeadingCase):
         assert self.states(run.id) == ['complete'] * 2
 
 
-class RefusalsTest(groups.GroupTestCase):
-    def member(self, stack, **values):
-        deployment = stack['deployment']
-        if 'server_id' not in values:
-            values['server_id'] = deployment.properties['server']
-        return run_records.RunTarget(
-            **{
-                'stack_id': stack.id,
-                'stack_name': stack.name,
-                'resource': 'deployment',
-                'deployment_id': deployment.resource_id,
-                **values,
-            }
-        )
+def member(stack, name='deployment', **values):
+    found = stack[name]
+    given = {
+        'stack_id': stack.id,
+        'stack_name': stack.name,
+        'resource': name,
+        'deployment_id': found.resource_id,
+        **values,
+    }
+    if 'server_id' not in values:
+        given['server_id'] = found.properties['server']
+    return run_records.RunTarget(**given)
 
+
+class RefusalsTest(groups.GroupTestCase):
     def refusals(self, *members, config=None):
         order = store_contract.order(members=members, config=config)
         return run_fleet.refusals(
@@ -467,7 +438,7 @@ class RefusalsTest(groups.GroupTestCase):
     def test_a_member_of_a_group_runs_on_its_server(self):
         stack = self.created(groups.group('a', 'b'))
         members = [
-            self.member(stack, deployment_id=one.id, server_id=one.server_id)
+            member(stack, deployment_id=one.id, server_id=one.server_id)
             for one in self.deployment_rows()
         ]
         assert self.refusals(*members) == {}
@@ -485,7 +456,7 @@ class RefusalsTest(groups.GroupTestCase):
     def test_the_server_is_that_of_the_deployment(self):
         stack = self.created(deployments.template())
         other = self.heat.create(policies.server(), name='servers')
-        mine = self.member(stack)
+        mine = member(stack)
         assert self.refusals(mine) == {}
         for server_id in (other['server'].resource_id, 'made-up'):
             wrong = dataclasses.replace(mine, server_id=server_id)
@@ -501,19 +472,13 @@ class RefusalsTest(groups.GroupTestCase):
     def test_a_script_runs_on_a_server_of_the_stack_alone(self):
         stack = self.heat.create(policies.server(), name='servers')
         server_id = stack['server'].resource_id
-        member = run_records.RunTarget(
-            stack_id=stack.id,
-            stack_name=stack.name,
-            resource='server',
-            deployment_id=server_id,
-            server_id=server_id,
-        )
+        script = member(stack, 'server', server_id=server_id)
         config = {'id': 'x'}
-        assert self.refusals(member, config=config) == {}
+        assert self.refusals(script, config=config) == {}
         other = self.heat.create(policies.server(), name='other')
         for wrong in (
-            dataclasses.replace(member, stack_id=other.id),
-            dataclasses.replace(member, server_id='made-up'),
+            dataclasses.replace(script, stack_id=other.id),
+            dataclasses.replace(script, server_id='made-up'),
         ):
             (why,) = self.refusals(wrong, config=config).values()
             assert 'is not a server of stack' in why
@@ -524,9 +489,9 @@ class RefusalsTest(groups.GroupTestCase):
             server=stack['server'].resource_id, resources={'server': None}
         )
         other = self.created(whole, name='stack')
-        assert self.refusals(self.member(other)) == {}
+        assert self.refusals(member(other)) == {}
         self.update(stack, policies.server('SAME_STACK'))
-        (why,) = self.refusals(self.member(other)).values()
+        (why,) = self.refusals(member(other)).values()
         assert 'accepts only deployments of its own stack' in why
 
 
@@ -534,7 +499,6 @@ class WithdrawnTest(triggers.TriggerTestCase):
     WANTED = ordering.Start(run='', action='BACKUP', inputs={'level': 9})
 
     def withdrawn(self, wanted=WANTED, **other):
-        """Return what becomes of the member, or raise it."""
         member = dataclasses.replace(self.member, **other)
         derived = run_fleet.withdrawn(self.heat.context, [member], wanted)
         target = derived.get(member.deployment_id)
@@ -547,13 +511,7 @@ class WithdrawnTest(triggers.TriggerTestCase):
         stack, _ = self.fails(whole, None)
         self.assert_withdrawn(stack)
         number = stack['deployment'].resource_id
-        self.member = run_records.RunTarget(
-            stack_id=stack.id,
-            stack_name=stack.name,
-            resource='deployment',
-            deployment_id=number,
-            server_id=stack['server'].resource_id,
-        )
+        self.member = member(stack, server_id=stack['server'].resource_id)
         ids = [number, 'gone']
         assert {*run_fleet.existing(self.heat.context, ids)} == {number}
         target = self.withdrawn()

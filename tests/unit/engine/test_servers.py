@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server is called, what it takes, and whether it is there."""
+"""What heat-engine reads of servers, and of a stack for a run."""
 
 from unittest import mock
 
 from heat.common import exception
+from heat.engine import environment
+from heat.engine import stack as heat_stack
+from heat.engine import template
 from oslo_db import exception as db_exception
 import pytest
 
+from heat_plugins import errors
 from heat_plugins import heat_values
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import servers
+from heat_plugins.engine.database import stack_reading
 from tests.unit import heat_fixture
 
 TEMPLATE = {'heat_template_version': '2021-04-16', 'resources': {}}
 
 
 def part(**values):
-    """Return a resource that stands for a server."""
     given = {
         **{'name': 'box', 'stack_id': 's1', 'stack_name': 'servers'},
         **{'root_stack_id': 's1', 'metadata': {}, 'has_queue': False},
@@ -109,3 +113,50 @@ def test_nova_is_asked_for_what_heat_does_not_know(server, nova, expected):
     deployment.client_plugin.return_value = plugin
     found = servers.Servers(deployment, 's1').is_there(server)
     assert found == expected
+
+
+class ParametersTest(heat_fixture.HeatTestCase):
+    def test_a_value_comes_from_the_environment_else_from_the_template(self):
+        declared = {'type': 'string', 'default': 'template'}
+        whole = {
+            'heat_template_version': '2021-04-16',
+            'parameters': {'a': declared, 'b': declared, 'c': declared},
+        }
+        given = {'parameters': {'a': 'given'}}
+        given['parameter_defaults'] = {'a': 'default', 'b': 'default'}
+        stack = heat_stack.Stack(
+            self.heat.context,
+            'web',
+            template.Template(whole, env=environment.Environment(given)),
+        )
+        stack.store()
+        read = stack_reading.ProjectStacks(self.heat.context).stack('web')
+        assert read.parameters == {
+            'a': 'given',
+            'b': 'default',
+            'c': 'template',
+        }
+
+
+@pytest.mark.parametrize(
+    ('error', 'kind', 'said'),
+    [
+        (exception.Error('SQL'), errors.ServiceError, 'read 4f: Error'),
+        (
+            db_exception.DBError('SQL'),
+            errors.Unavailable,
+            'read 4f now: DBError',
+        ),
+        # A limit of the project is told with its remedy.
+        (
+            exception.RequestLimitExceeded(message='Delete some.'),
+            errors.ServiceError,
+            'Delete some.',
+        ),
+    ],
+)
+def test_a_failure_names_what_was_to_be_done_and_no_values(error, kind, said):
+    with pytest.raises(kind) as raised, stack_reading.translated('read 4f'):
+        raise error
+    assert said in str(raised.value)
+    assert 'SQL' not in str(raised.value)

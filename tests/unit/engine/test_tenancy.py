@@ -51,17 +51,11 @@ class TenancyTest(deployments.DeploymentTestCase):
         made = self.heat.rpc.create_software_config(
             self.stranger, group='script', name='evil', config='evil'
         )
+        values['id'] = f'{len(self.deployment_rows())}-foreign'
+        values |= {'tenant': STRANGER, 'server_id': self.own.server_id}
+        values |= {'config_id': made['id'], 'status': 'COMPLETE'}
         deployment_objects.SoftwareDeployment.create(
-            self.stranger,
-            {
-                'id': f'{len(self.deployment_rows())}-foreign',
-                'tenant': STRANGER,
-                'server_id': self.own.server_id,
-                'config_id': made['id'],
-                'status': 'COMPLETE',
-                'action': 'CREATE',
-                **values,
-            },
+            self.stranger, {'action': 'CREATE', **values}
         )
 
     def scripts(self):
@@ -92,16 +86,11 @@ class TenancyTest(deployments.DeploymentTestCase):
         assert self.scripts() == ['more', 'second']
 
     def test_a_server_asks_heat_and_gets_its_own_alone(self):
+        users = {'stack_user_project_id': self.stack.stack_user_project_id}
         self.foreign(stack_user_project_id=self.context.project_id)
-        self.foreign(stack_user_project_id=self.stack.stack_user_project_id)
-        server_user = heat_types.in_project(
-            self.context, self.stack.stack_user_project_id
-        )
-        rows.change(
-            self.context,
-            self.own.id,
-            stack_user_project_id=self.stack.stack_user_project_id,
-        )
+        self.foreign(**users)
+        server_user = heat_types.in_project(self.context, *users.values())
+        rows.change(self.context, self.own.id, **users)
         for context in (self.context, server_user, self.admin):
             found = self.heat.rpc.metadata_software_deployments(
                 context, self.own.server_id
@@ -118,25 +107,19 @@ class TenancyTest(deployments.DeploymentTestCase):
             listed = self.heat.rpc.list_software_deployments(context)
             assert {each['id'] for each in listed} == expected
             read = set()
+            kind = deployment_objects.SoftwareDeployment
             for number in (self.own.id, '1-foreign'):
                 with contextlib.suppress(exception.NotFound):
-                    found = deployment_objects.SoftwareDeployment.get_by_id(
-                        context, number
-                    )
-                    read.add(found.id)
+                    read.add(kind.get_by_id(context, number).id)
             assert read == expected
 
     def test_what_a_stranger_has_uses_up_no_limit(self):
         cfg.CONF.set_override('max_software_deployments_per_tenant', 2)
-        self.addCleanup(
-            cfg.CONF.clear_override, 'max_software_deployments_per_tenant'
-        )
         for _time in range(3):
             self.foreign(stack_user_project_id=self.context.project_id)
         self.by_api(self.context)
-        failure = self.assertRaises(
-            exception.RequestLimitExceeded, self.by_api, self.context
-        )
+        call = self.by_api, self.context
+        failure = self.assertRaises(exception.RequestLimitExceeded, *call)
         assert 'maximum' in str(failure)
         # An administrator's limit is one for all projects.
         found = db_api.software_deployment_count_all(self.admin)
@@ -144,8 +127,8 @@ class TenancyTest(deployments.DeploymentTestCase):
 
     def test_no_deployment_names_the_users_of_another_project(self):
         own, users = self.context.project_id, self.stack.stack_user_project_id
+        create = self.by_api, self.stranger
         for named in (own, users):
-            create = self.by_api, self.stranger
             values = {'stack_user_project_id': named}
             failure = self.assertRaises(exception.Invalid, *create, **values)
             assert 'stack_user_project_id' in str(failure)
@@ -181,8 +164,5 @@ class TenancyTest(deployments.DeploymentTestCase):
         assert rows.select(self.context, statement) == []
         self.foreign()
         (row,) = rows.select(self.context, statement)
-        assert (row.id, row.tenant, row.server_id) == (
-            '1-foreign',
-            STRANGER,
-            self.own.server_id,
-        )
+        assert (row.id, row.tenant) == ('1-foreign', STRANGER)
+        assert row.server_id == self.own.server_id

@@ -26,12 +26,12 @@ from heat.rpc import worker_client
 from oslo_config import cfg
 
 from heat_plugins import metrics
-from heat_plugins.engine import process
 from heat_plugins.engine import traversals
 from heat_plugins.engine.database import resources
 from tests.unit import counted
 from tests.unit import examples
 from tests.unit import heat_fixture
+from tests.unit.engine import run_world
 
 KIND = 'Test::Counted'
 
@@ -42,16 +42,6 @@ AFTER = {'a': (), 'b': ('a',), 'd': ('b',), 'e': ('d', 'a')}
 
 class Died(BaseException):
     """The engine was killed here."""
-
-
-class Inline(process.Places):
-    """Does at once what is to have a thread."""
-
-    def run(self, key, name, do, *args):
-        try:
-            do(*args)
-        finally:
-            self.leave(key)
 
 
 class Counted(resource.Resource):
@@ -69,18 +59,16 @@ class Counted(resource.Resource):
 
 
 def template(names, **values):
-    return heat_template.Template(
-        {
-            'heat_template_version': '2021-04-16',
-            'resources': {
-                name: {
-                    'type': KIND,
-                    'depends_on': list(before),
-                    'properties': {'value': values.get(name, '1')},
-                }
-                for name, before in names.items()
-            },
+    resources = {
+        name: {
+            'type': KIND,
+            'depends_on': list(before),
+            'properties': {'value': values.get(name, '1')},
         }
+        for name, before in names.items()
+    }
+    return heat_template.Template(
+        {'heat_template_version': '2021-04-16', 'resources': resources}
     )
 
 
@@ -167,12 +155,11 @@ class TraversalsTest(heat_fixture.HeatTestCase):
                 mark_failed(*args, **kwargs)
 
         self.patch(parser.Stack, 'mark_failed', fail_unless_killed)
-        self.patch(traversals, '_PLACES', Inline(16, 4))
+        self.patch(traversals, '_PLACES', run_world.Places(16, 4))
         # Of what an engine has begun with, another scan takes care.
-        nothing = False, False, None
-        self.patch(
-            checker, '_handle_resource_failure', lambda *_, **m: nothing
-        )
+        nothing = mock.Mock(return_value=(False, False, None))
+        self.patch(checker, '_handle_resource_failure', nothing)
+        self.context = heat_context.get_admin_context()
         stored = heat_fixture.new_context
         self.patch(parser.Stack, 'stored_context', lambda stack: stored())
         # Heat waits a second before it sends the first messages; by `time`,
@@ -188,9 +175,8 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.scan = traversals.Traversals()
 
     def stored(self):
-        stack = parser.Stack(
-            self.heat.context, 'stack', template(BEFORE), convergence=True
-        )
+        given = self.heat.context, 'stack', template(BEFORE)
+        stack = parser.Stack(*given, convergence=True)
         stack.thread_group_mgr = self.engines.worker.thread_group_mgr
         stack.store()
         return stack
@@ -213,15 +199,12 @@ class TraversalsTest(heat_fixture.HeatTestCase):
 
     def delete(self, stack):
         stack = self.load(stack)
-        empty = heat_template.Template.create_empty_template(
-            version=stack.t.version
-        )
+        kind = heat_template.Template
+        empty = kind.create_empty_template(version=stack.t.version)
         stack.converge_stack(empty, action=parser.Stack.DELETE)
 
     def state(self, stack):
-        found = db_api.stack_get(
-            heat_context.get_admin_context(), stack.id, show_deleted=True
-        )
+        found = db_api.stack_get(self.context, stack.id, show_deleted=True)
         return f'{found.action}_{found.status}'
 
     def look(self, seconds):
@@ -259,11 +242,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
             getattr(self, action.lower())(stack)
         return stack
 
-    @staticmethod
-    def idle():
+    def idle(self):
         """Return the stacks in which nothing happens."""
-        context = heat_context.get_admin_context()
-        return resources.idle(context, traversals.actions())
+        return resources.idle(self.context, traversals.actions())
 
     def survives(self, action):
         """Kill an engine at each place of an action; return how many."""
@@ -332,9 +313,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         # Its snapshots may go just now.
         assert self.look(600) == []
         snapshot_objects.Snapshot.delete(stack.context, snapshot.id)
-        self.patch(traversals, '_PLACES', Inline(0, 0))
+        self.patch(traversals, '_PLACES', run_world.Places(0, 0))
         assert self.look(600) == []
-        self.patch(traversals, '_PLACES', Inline(16, 4))
+        self.patch(traversals, '_PLACES', run_world.Places(16, 4))
         assert self.look(1) == [stack.id]
 
     def test_of_two_engines_one_begins_it_and_a_slow_one_does_nothing(self):
@@ -360,7 +341,6 @@ class TraversalsTest(heat_fixture.HeatTestCase):
     def test_of_two_engines_one_continues_it(self):
         counts = self.useFixture(counted.Counted())
         stack = self.stalled()
-        context = heat_context.get_admin_context()
         (seen,) = self.idle()
         other = traversals.Traversals()
         self.scan.look()
@@ -368,13 +348,13 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.now += 90
         assert len(self.scan.look()) == 1
         assert other.look() == []
-        assert not resources.claim(context, seen)
+        assert not resources.claim(self.context, seen)
         assert len(self.engines.messages) == 2
         assert counts.of(metrics.RESCUED) == {'stack': 1}
         # Nor does anybody continue what was updated meanwhile.
         (seen,) = self.idle()
         another = {'current_traversal': 'another'}
-        db_api.stack_update(context, stack.id, another)
+        db_api.stack_update(self.context, stack.id, another)
         assert not traversals.continue_stack(seen, has_waited=True)
 
     def test_a_stack_that_waits_for_a_hook_or_an_engine_is_left(self):
@@ -391,14 +371,12 @@ class TraversalsTest(heat_fixture.HeatTestCase):
 
     def test_an_action_is_left_of_which_messages_alone_say_all(self):
         stack = self.stalled()
-        context = heat_context.get_admin_context()
         for action in ('ADOPT', 'CHECK', 'SUSPEND', 'RESUME', 'SNAPSHOT'):
-            db_api.stack_update(context, stack.id, {'action': action})
+            db_api.stack_update(self.context, stack.id, {'action': action})
             assert self.idle() == []
-        db_api.stack_update(context, stack.id, {'action': 'DELETE'})
+        db_api.stack_update(self.context, stack.id, {'action': 'DELETE'})
         assert len(self.idle()) == 1
         cfg.CONF.set_override('enable_stack_abandon', True)
-        self.addCleanup(cfg.CONF.clear_override, 'enable_stack_abandon')
         assert self.idle() == []
 
     def test_a_failure_in_one_stack_is_one_warning(self):

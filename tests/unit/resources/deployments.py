@@ -94,7 +94,6 @@ def template(config=None, resources=None, kind=None, **properties):
 
 
 def deployment(**properties):
-    """Return one more deployment for the same server and config."""
     return template(**properties)['resources']['deployment']
 
 
@@ -137,20 +136,11 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.now = 1000.0
         self.heat.auth.endpoints['object-store'] = 'http://swift.invalid'
         self.replace('time.monotonic', lambda: self.now)
-        self.patch(
-            watcher.Watcher.__init__, '__defaults__', (lambda: self.now,)
-        )
-        self.patch(
-            watcher.Watcher.__init__,
-            '__kwdefaults__',
-            {'sleep': self._sleep, 'stack_id': ''},
-        )
-        self.swift = fake_swift.Cluster()
-        self.patch(
-            heat_swift.SwiftClientPlugin,
-            '_create',
-            lambda plugin, version=None: self.swift.store(PROJECT),
-        )
+        init, more = watcher.Watcher.__init__, {'sleep': self._sleep}
+        self.patch(init, '__defaults__', (lambda: self.now,))
+        self.patch(init, '__kwdefaults__', {'stack_id': '', **more})
+        self.swift, plugin = fake_swift.Cluster(), heat_swift.SwiftClientPlugin
+        self.patch(plugin, '_create', lambda *_: self.swift.store(PROJECT))
         hubs.HUBS.clear()
         self.addCleanup(hubs.HUBS.clear)
         self.patch(hubs, 'in_background', self._at_once)
@@ -183,8 +173,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             return made
 
         for name in ('stack', 'load'):
-            real = getattr(self.heat, name)
-            self.patch(self.heat, name, keeping(real))
+            self.patch(self.heat, name, keeping(getattr(self.heat, name)))
         start = self.heat.start
 
         def started(*args, **options):
@@ -196,14 +185,11 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.addCleanup(kept.clear)
 
     def replace(self, name, value):
-        patcher = mock.patch(name, value)
-        patcher.start()
-        self.addCleanup(patcher.stop)
+        self.enterContext(mock.patch(name, value))
 
     def configure(self, **options):
         for name, value in options.items():
             cfg.CONF.set_override(name, value, 'heat_plugins')
-            self.addCleanup(cfg.CONF.clear_override, name, 'heat_plugins')
 
     def break_database(self, owner, function, times, *, after=False):
         """Let a function fail a few times, before or after its work.
@@ -229,9 +215,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     # Time
 
     def _second(self):
-        self.now += 1
-        self.work()
-        self.meanwhile()
+        self._sleep(None, 1)
 
     def _sleep(self, woken, seconds):
         """Let time pass for who blocks until a signal is seen."""
@@ -249,7 +233,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         return False
 
     def finish(self, task, seconds=600):
-        """Let time pass until a task has ended."""
         assert self.step(task, seconds), 'it goes on and on'
 
     # Servers
@@ -296,18 +279,15 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         )
 
     def config_ids(self):
-        return {
-            row.id
-            for row in config_objects.SoftwareConfig.get_all(
-                self.heat.context, limit=None, marker=None
-            )
-        }
+        found = config_objects.SoftwareConfig.get_all(
+            self.heat.context, limit=None, marker=None
+        )
+        return {row.id for row in found}
 
     def containers(self):
         return [name for _, name in self.swift.containers]
 
     def objects(self, stack):
-        """Return the names of the objects in a root stack's container."""
         there = self.swift.container(f'heat-plugins-{stack.id}', PROJECT)
         return None if there is None else sorted(there.objects)
 
@@ -330,31 +310,23 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.assert_nothing_waits()
 
     def assert_nothing_waits(self):
-        waiting = [len(hub.watcher) for hub in hubs.HUBS.values()]
-        assert sum(waiting) == 0
+        assert sum(len(hub.watcher) for hub in hubs.HUBS.values()) == 0
 
     # Stacks
 
     def created(self, whole=None, **options):
-        """Create a stack, answered by the agents; return it."""
         return self.heat.create(whole or template(), **options)
 
     def update(self, stack, whole):
-        """Update a stack, loaded anew, as another engine would."""
         self.heat.update(self.heat.load(stack), whole)
 
     def act(self, stack, action):
-        """Suspend, resume or check a stack, loaded anew."""
-        again = self.heat.load(stack)
-        self.heat.run(again, action)
+        self.heat.run(self.heat.load(stack), action)
 
     def delete(self, stack):
-        """Delete a stack, loaded anew."""
-        again = self.heat.load(stack)
-        self.heat.delete(again)
+        self.heat.delete(self.heat.load(stack))
 
     def adopt(self, stack):
-        """Abandon a stack and let another one adopt it."""
         again = self.heat.load(stack)
         data = again.prepare_abandon()
         self.heat.delete(again)
@@ -378,6 +350,16 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         for _ in range(9):
             assert not self.step(task), stack.status_reason
         return stack, task
+
+    def moon(self, stack):
+        """Return a template for an update that a worker is to check."""
+        whole = template(
+            stack['config'].FnGetRefId(),
+            server=stack['server'].FnGetRefId(),
+            input_values={'who': 'moon'},
+        )
+        db_api.stack_update(stack.context, stack.id, {'convergence': True})
+        return self.heat.stack(whole, name='other')
 
     def checked(self, stack, number):
         """Return a resource as a worker loads it."""
@@ -404,6 +386,12 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             self.step(task)
         return stack, task
 
+    def completes(self, task, stack):
+        """Let an action end, with what the engine does last."""
+        self.finish(task)
+        assert stack.status == 'COMPLETE'
+        stack.persist_state_and_release_lock('engine')
+
     def failed(self, task, stack, name='deployment'):
         """Let a task end, and return why the resource has failed."""
         self.finish(task)
@@ -429,7 +417,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         again.persist_state_and_release_lock(uuid.uuid4().hex)
 
     def actions(self, since=0):
-        """Return the actions that servers have been handed."""
         given = map(inputs, self.handed[since:])
         return [each['deploy_action'] for each in given]
 
@@ -451,12 +438,10 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
 
 
 def inputs(config):
-    """Return the inputs of a derived config as the agent reads them."""
     return {each['name']: each['value'] for each in config['inputs']}
 
 
 def events(stack):
-    """Return the reasons in a stack's events."""
     with db_api.context_manager.reader.using(stack.context):
         return [
             event.resource_status_reason

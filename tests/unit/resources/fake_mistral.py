@@ -65,17 +65,10 @@ class Mistral:
         self.now = datetime.datetime(2030, 1, 1, 12, 0, 30)
         self.calls = []
         self.faults = []
-        self.workflows = Workflows(self)
-        self.workbooks = Workbooks(self)
-        self.cron_triggers = CronTriggers(self)
-        self.event_triggers = EventTriggers(self)
-        self.executions = Executions(self)
-        self.tasks = Tasks(self)
-        self.environments = Environments(self)
-        self.actions = Actions(self)
+        for manager in Manager.__subclasses__():
+            setattr(self, manager.NAME, manager(self))
 
     def fail(self, call, *errors, effect=False):
-        """Let the next such calls fail, one for each error."""
         self.faults += [(call, error, effect) for error in errors]
 
     def changes(self):
@@ -95,27 +88,26 @@ class Manager:
         self.rows = {}
 
     def only(self):
-        """Return the one row that there is."""
         (row,) = self.rows.values()
         return row
 
-    def keep(self, **row):
-        """Store a row; refuse a name that is taken."""
-        if self.find(row['name']):
-            raise refused(409, f'Duplicate entry: {row["name"]}')
+    def store(self, **row):
         row = {'id': str(uuid.uuid4()), **row}
         self.rows[row['id']] = row
         return shown(row)
 
+    def keep(self, **row):
+        if self.find(row['name']):
+            raise refused(409, f'Duplicate entry: {row["name"]}')
+        return self.store(**row)
+
     def find(self, identifier):
-        """Return a row by its id or its name, or None."""
         for row in self.rows.values():
             if identifier in (row['id'], row['name']):
                 return row
         return None
 
     def require(self, identifier):
-        """Return a row by its id or its name."""
         row = self.find(identifier)
         if row is None:
             raise refused(404, f'{self.NAME}: {identifier} not found')
@@ -144,7 +136,6 @@ class Manager:
 
 
 def shown(row):
-    """Return a row as mistralclient does."""
     return base.Resource(None, dict(row))
 
 
@@ -172,9 +163,7 @@ class Workflows(Manager):
     refusal = None
 
     def add(self, name, *inputs, **more):
-        """Make a workflow with inputs, as a definition lists them."""
         row = {
-            'id': str(uuid.uuid4()),
             'name': name,
             'inputs': list(inputs),
             'namespace': '',
@@ -182,14 +171,12 @@ class Workflows(Manager):
             'definition': '',
             **more,
         }
-        self.rows[row['id']] = row
-        return row['id']
+        return self.store(**row).id
 
     def names(self):
         return {row['name'] for row in self.rows.values()}
 
     def texts(self):
-        """Return the content of each workflow, by name."""
         return {
             name: dict(read(self.find(name)['definition']))[name]
             for name in self.names()
@@ -256,17 +243,14 @@ class Executions(Manager):
                 json.loads(data.get('input') or '{}'),
             )
             self.rows[data['id']] = {
-                'name': '',
+                **dict.fromkeys(('name', 'workflow_namespace'), ''),
+                **dict.fromkeys(('description', 'updated_at'), ''),
+                **dict.fromkeys(('output', 'published_global'), '{}'),
                 'workflow_name': workflow['name'],
                 'state': 'RUNNING',
                 'state_info': None,
-                'output': '{}',
-                'published_global': '{}',
                 'tasks': [],
-                'workflow_namespace': '',
-                'description': '',
                 'created_at': f'{len(self.rows):09}',
-                'updated_at': '',
                 **data,
             }
         return shown(self.rows[data['id']])
@@ -285,7 +269,6 @@ class Executions(Manager):
         super().delete(identifier)
 
     def latest(self):
-        """Return the execution that was begun last."""
         return list(self.rows.values())[-1]
 
 
@@ -338,7 +321,6 @@ class CronTriggers(Manager):
         )
 
     def fire(self, name, times=1):
-        """Let a trigger run, and the time pass."""
         for _ in range(times):
             row = self.require(name)
             due = datetime.datetime.fromisoformat(row['next_execution_time'])
@@ -370,8 +352,7 @@ class EventTriggers(Manager):
             'workflow_params': json.dumps(values['workflow_params']),
         }
         self._hold_unique(row)
-        self.rows[row['id']] = row
-        return shown(row)
+        return self.store(**row)
 
     def list(self):
         # Mistral 23 answers 500 to every filter.
@@ -471,7 +452,6 @@ class MistralTestCase(heat_fixture.HeatTestCase):
         self.heat.update(self.stack, self.template(**properties))
 
     def delete(self):
-        """Delete the stack; return what is left in Mistral of its kind."""
         self.heat.delete(self.heat.load(self.stack))
         return list(getattr(self.mistral, self.it.entity).rows.values())
 
@@ -481,12 +461,10 @@ class MistralTestCase(heat_fixture.HeatTestCase):
         conf.config(group='heat_plugins', mistral_error_budget=0)
 
     def check_fails(self):
-        """Check the stack in vain; return the reason."""
         self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
         return self.it.status_reason
 
     def invalid(self, **properties):
-        """Return why a template is refused."""
         return self.why_invalid(self.template(**properties), *self.ERRORS)
 
     def refused(self, **properties):
@@ -495,7 +473,6 @@ class MistralTestCase(heat_fixture.HeatTestCase):
         return self.it.status_reason
 
     def refused_update(self, **properties):
-        """Let an update fail; return the reason."""
         self.assertRaises(AssertionError, self.update, **properties)
         assert self.it.status == 'FAILED'
         return self.it.status_reason

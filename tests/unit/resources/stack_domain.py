@@ -39,13 +39,11 @@ class Domain:
         self.passwords[user] = password
 
     def create_stack_domain_user(self, username, project_id, password=None):
-        """Make a user, as Heat's client does."""
         user_id = uuid.uuid4().hex
         self.passwords[user_id] = password
         return user_id
 
     def delete_stack_domain_user(self, user_id, project_id):
-        """Delete a user, as Heat's client does."""
         self._find(user_id)
         del self.passwords[user_id]
 
@@ -59,40 +57,27 @@ class Domain:
     @contextlib.contextmanager
     def installed(self):
         """Be what Heat's engine finds for as long as this lasts."""
-        kept = (
+        methods = (
             'create_stack_domain_user',
             'delete_stack_domain_user',
-            'domain_admin_client',
-            'stack_domain',
             'stack_domain_user_token',
         )
-        with contextlib.ExitStack() as stack:
-            for name in kept:
-                stack.enter_context(
-                    mock.patch.object(
-                        fake_keystoneclient.FakeKeystoneClient,
-                        name,
-                        _shared(getattr(self, name)),
-                        create=True,
-                    )
-                )
+        with mock.patch.multiple(
+            fake_keystoneclient.FakeKeystoneClient,
+            create=True,
+            domain_admin_client=self.domain_admin_client,
+            stack_domain=self.stack_domain,
+            **{name: staticmethod(getattr(self, name)) for name in methods},
+        ):
             yield self
 
 
-def _shared(found):
-    """Return a method or a value as an attribute of a class."""
-    return staticmethod(found) if callable(found) else found
-
-
 class Zaqar:
-    """Queues, for those whose token Keystone knows."""
-
     def __init__(self, token):
         if not token.startswith('token of '):
             raise exceptions.Unauthorized('HTTP 401')
 
     def queue(self, name):
-        """Return a queue."""
         found = mock.Mock(spec_set=['signed_url', 'delete'])
         found.signed_url.return_value = {'signature': 'unused'}
         return found

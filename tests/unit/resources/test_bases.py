@@ -37,8 +37,6 @@ class OursTold(bases.Eventful, Told):
 
 
 class ReasonTest(testtools.TestCase):
-    """Reasons of events, states and failures, as servers have sent them."""
-
     BAD = 'a\nINFO b\x1b[2J\u202e\U0001f44d ?temp_url_sig=abc&x'
     SAFE = r'a\nINFO b\x1b[2J\u202e\U0001f44d ?temp_url_sig=***&x'
 

@@ -46,6 +46,11 @@ class CronTriggerTest(fake_mistral.MistralTestCase):
         row = self.triggers.only()
         assert expected.items() <= row.items()
 
+    def assert_shows(self, remaining, following, upcoming):
+        assert self.attribute('remaining_executions') == remaining
+        assert self.attribute('next_execution_time') == following
+        assert self.attribute('upcoming_executions') == upcoming
+
     def test_it_is_made_as_heats_own_and_shows_what_is_to_come(self):
         trigger = self.make(count=2)
         assert trigger.FnGetRefId() == 'nightly'
@@ -57,21 +62,11 @@ class CronTriggerTest(fake_mistral.MistralTestCase):
             workflow_input='{"what": "all"}',
         )
         self.triggers.fire('nightly')
-        for name, value in (
-            ('remaining_executions', 1),
-            ('next_execution_time', '2030-01-01 14:00:00'),
-            ('upcoming_executions', ['2030-01-01 14:00 UTC']),
-        ):
-            assert self.attribute(name) == value
+        self.assert_shows(1, '2030-01-01 14:00:00', ['2030-01-01 14:00 UTC'])
         # After the last run it is gone, and complete.
         self.triggers.fire('nightly')
         assert self.triggers.rows == {}
-        for name, value in (
-            ('remaining_executions', 0),
-            ('next_execution_time', None),
-            ('upcoming_executions', []),
-        ):
-            assert self.attribute(name) == value
+        self.assert_shows(0, None, [])
         self.heat.run(self.stack, self.stack.CHECK)
         self.update(count=2, pattern=LATER)
         self.assert_row(remaining_executions=2)
@@ -120,21 +115,14 @@ class CronTriggerTest(fake_mistral.MistralTestCase):
         given = {'count': 5, 'first_time': '2030-01-01 18:00'}
         before = self.make(**given).id
         self.triggers.fire('nightly', 2)
+        other, due = {'name': 'tidy', 'input': {'what': 1}}, '2030-02-01 00:00'
+        three = {'remaining_executions': 3}
         for changed, expected in (
             # A first time that has passed is left out, and the count goes on.
-            (
-                {'pattern': LATER},
-                {'first_execution_time': None, 'remaining_executions': 3},
-            ),
-            (
-                {'workflow': {'name': 'tidy', 'input': {'what': 1}}},
-                {'workflow_input': '{"what": 1}', 'remaining_executions': 3},
-            ),
+            ({'pattern': LATER}, {'first_execution_time': None, **three}),
+            ({'workflow': other}, {'workflow_input': '{"what": 1}', **three}),
             ({'count': 7}, {'remaining_executions': 7}),
-            (
-                {'first_time': '2030-02-01 00:00'},
-                {'first_execution_time': '2030-02-01 00:00:00'},
-            ),
+            ({'first_time': due}, {'first_execution_time': f'{due}:00'}),
         ):
             given |= changed
             self.update(**given)

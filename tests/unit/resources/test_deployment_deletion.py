@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment goes, and what it leaves: nothing."""
 
-import json
 from unittest import mock
 
 from heat.common import exception
@@ -10,25 +9,17 @@ from heat.engine import properties
 from heat.engine import resource
 from heat.engine.clients.os import nova
 
+from heat_plugins import errors
 from heat_plugins.engine import hubs
+from heat_plugins.engine import run_room
+from heat_plugins.engine import sweeping
 from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from tests.unit.resources import deployments
 
-NESTED = """
-heat_template_version: 2021-04-16
-parameters:
-  config: {type: string}
-  server: {type: string}
-resources:
-  deployment:
-    type: OS::Heat::SoftwareDeployment
-    properties:
-      config: {get_param: config}
-      server: {get_param: server}
-      signal_transport: TEMP_URL_POLL
-"""
-WHOLE = deployments.template(actions=deployments.ALL_ACTIONS)
+ALL = deployments.ALL_ACTIONS
+WHOLE = deployments.template(actions=ALL)
+FAILED = {'deploy_status_code': 1}
 
 
 class DeleteActionTest(deployments.DeploymentTestCase):
@@ -48,9 +39,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         ):
             self.handed.clear()
             more = {'server': 'of-nova'} if nova_says else {}
-            whole = deployments.template(
-                actions=deployments.ALL_ACTIONS, **more
-            )
+            whole = deployments.template(actions=ALL, **more)
             stack = self.created(whole, name=f'stack{number}')
             found = lacking and stack[lacking].resource_id
             if lacking == 'server':
@@ -71,7 +60,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
 
     def other_template(self, stack, name='other', **changed):
         """Give a stack another template, and return one that has it."""
-        changed.setdefault('actions', deployments.ALL_ACTIONS)
+        changed.setdefault('actions', ALL)
         other = self.heat.stack(deployments.template(**changed), name=name)
         db_api.stack_update(
             stack.context, stack.id, {'raw_template_id': other.t.id}
@@ -81,15 +70,8 @@ class DeleteActionTest(deployments.DeploymentTestCase):
     def replace_by(self, stack, other):
         """Let a check replace it; return it and its replacement."""
         former = self.checked(stack, stack['deployment'].id)
-        self.assertRaises(
-            resource.UpdateReplace,
-            former.update_convergence,
-            other.t.id,
-            set(),
-            None,
-            60,
-            other,
-        )
+        check = former.update_convergence, other.t.id, set(), None, 60, other
+        self.assertRaises(resource.UpdateReplace, *check)
         number = former.make_replacement(other.t.id, set())
         return former, self.checked(stack, number)
 
@@ -99,9 +81,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         (row,) = self.deployment_rows()
         found.data_set('heat_plugins_undo', action)
         found.data_set('heat_plugins_configs', row.config_id)
-        found.data_set(
-            'heat_plugins_inputs', json.dumps({'who': 'a'}), redact=True
-        )
+        found.data_set('heat_plugins_inputs', '{"who": "a"}', redact=True)
         self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
         return row.id
 
@@ -116,11 +96,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         for number, (changed, is_begun, expected) in enumerate(
             (
                 ({}, True, ['CREATE', 'CREATE']),
-                (
-                    {'server': 'another'},
-                    True,
-                    ['CREATE', 'CREATE', 'DELETE'],
-                ),
+                ({'server': 'another'}, True, ['CREATE', 'CREATE', 'DELETE']),
                 ({}, False, ['CREATE', 'DELETE']),
                 (
                     {'actions': ['UPDATE', 'DELETE']},
@@ -130,8 +106,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             )
         ):
             before = len(self.handed)
-            answer = {'deploy_status_code': 1}
-            stack, _ = self.fails(WHOLE, answer, f'stack{number}')
+            stack, _ = self.fails(WHOLE, FAILED, f'stack{number}')
             stack['deployment'].data_set('user_id', 'user')
             other = self.other_template(stack, f'other{number}', **changed)
             former, replacement = self.replace_by(stack, other)
@@ -160,10 +135,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
 
     def test_what_the_former_release_withdrew_goes_on(self):
         inputs = [{'name': 'who', 'replace_on_change': True}]
-        given = {
-            'config': {'inputs': inputs},
-            'actions': deployments.ALL_ACTIONS,
-        }
+        given = {'config': {'inputs': inputs}, 'actions': ALL}
         whole = deployments.template(**given, input_values={'who': 'a'})
         stack = self.created(whole)
         # An update delivers it, and remembers what it must replace.
@@ -173,10 +145,8 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         assert self.actions() == ['CREATE', 'UPDATE']
         (row,) = self.deployment_rows()
         assert row.id == number
-        assert self.config_ids() == {
-            stack['config'].resource_id,
-            row.config_id,
-        }
+        ids = {stack['config'].resource_id, row.config_id}
+        assert self.config_ids() == ids
         kept = self.heat.load(stack)['deployment'].data()
         assert set(kept) == {rows.CONTAINER_KEY}
         self.dies(stack, 'UPDATE')
@@ -192,8 +162,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             (True, ['CREATE', 'CREATE']),
         ):
             self.handed.clear()
-            stack, task = self.waiting(WHOLE)
-            self.addCleanup(task.cancel)
+            stack, _ = self.waiting(WHOLE)
             self.dies(stack)
             self.withdrawn_by_former(stack, 'CREATE')
             self.answer = {}
@@ -209,7 +178,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             assert self.actions() == expected
         # Nor what had replaced it in that release.
         before = len(self.handed)
-        stack, _ = self.fails(WHOLE, {'deploy_status_code': 1}, 'refused')
+        stack, _ = self.fails(WHOLE, FAILED, 'refused')
         former, replacement = self.replace_by(
             stack, self.other_template(stack, 'of-refused')
         )
@@ -227,23 +196,18 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             ('CFN_SIGNAL', 'CFN_SIGNAL: Heat cannot create a key pair'),
         ):
             self.handed.clear()
-            stack, task = self.waiting(
-                deployments.template(
-                    actions=deployments.ALL_ACTIONS, signal_transport=transport
-                )
+            whole = deployments.template(
+                actions=ALL, signal_transport=transport
             )
+            stack, task = self.waiting(whole)
             stack['deployment'].signal({})
             self.finish(task)
             if transport == 'CFN_SIGNAL':
-                self.patch(
-                    type(stack['deployment']),
-                    '_get_ec2_signed_url',
-                    lambda deployment, **_: None,
-                )
+                kind = type(stack['deployment'])
+                self.patch(kind, '_get_ec2_signed_url', lambda *_, **__: None)
             else:
                 # What a dead engine has delivered fails, too.
-                _, dead = self.waiting(action='SUSPEND', stack=stack)
-                self.addCleanup(dead.cancel)
+                self.waiting(action='SUSPEND', stack=stack)
                 self.swift.denied.add(deployments.PROJECT)
                 # Another engine has none of its URLs.
                 hubs.HUBS.clear()
@@ -269,26 +233,19 @@ class DeleteActionTest(deployments.DeploymentTestCase):
 
 class CleanUpTest(deployments.DeploymentTestCase):
     def test_a_container_goes_with_the_last_that_has_a_url(self):
-        parent = self.created(
-            deployments.template(
-                resources={
-                    'other': deployments.deployment(actions=['SUSPEND'])
-                }
-            )
+        more = {'other': deployments.deployment(actions=['SUSPEND'])}
+        parent = self.created(deployments.template(resources=more))
+        nested = deployments.template(
+            parent['config'].resource_id,
+            {'config': None, 'server': None},
+            server=parent['server'].resource_id,
         )
-        ids = ('config', 'server')
         child = self.created(
-            NESTED,
-            name='nested',
-            parameters={name: parent[name].resource_id for name in ids},
-            owner_id=parent.id,
-            nested_depth=1,
+            nested, name='nested', owner_id=parent.id, nested_depth=1
         )
         # All below a root stack share one.
-        assert (
-            f'/heat-plugins-{parent.id}/signals/'
-            in deployments.inputs(self.handed[-1])['deploy_signal_id']
-        )
+        url = deployments.inputs(self.handed[-1])['deploy_signal_id']
+        assert f'/heat-plugins-{parent.id}/signals/' in url
         assert len(hubs.HUBS) == 1
         self.finish(self.heat.start(parent['deployment'].delete))
         assert self.objects(parent) == []
@@ -322,15 +279,12 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.assert_nothing_left()
 
     def remains(self, stack):
-        """Return the events that say what may remain."""
         return [e for e in deployments.events(stack) if 'remain' in e]
 
     def test_passing_errors_are_ridden_out_and_others_leave_a_warning(self):
         self.configure(swift_error_budget=60)
         stack = self.created()
-        deleted, arrived = [], []
-        cls = type(stack['deployment'])
-        real = cls._delete_user
+        arrived, cls = [], type(stack['deployment'])
 
         def put_one(request):
             # By whom has the account's key, or a token.
@@ -344,13 +298,11 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.swift.before = put_one
         self.swift.fail(8, 503)
         with mock.patch.object(
-            cls,
-            '_delete_user',
-            lambda resource: deleted.append(1) or real(resource),
-        ):
+            cls, '_delete_user', autospec=True, side_effect=cls._delete_user
+        ) as deleted:
             self.delete(stack)
         self.assert_nothing_left()
-        assert (len(deleted), len(arrived)) == (1, 6)
+        assert (deleted.call_count, len(arrived)) == (1, 6)
         assert self.remains(stack) == []
         self.swift.before = lambda request: None
         for status in (403, 503, 401):
@@ -399,3 +351,27 @@ class CleanUpTest(deployments.DeploymentTestCase):
         # It is no matter if they are gone.
         self.delete(stack)
         self.assert_nothing_left()
+
+
+class SweepingTest(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.made = self.created()['deployment']
+
+    def test_runs_have_a_minute_to_end(self):
+        room = mock.Mock()
+        room.has_left.return_value = False
+        self.patch(run_room, 'room', lambda: room)
+        sweep = sweeping.Sweep(self.made)
+        for seconds, is_done in ((0, False), (59, False), (1, True)):
+            self.now += seconds
+            assert sweep.run() is is_done
+
+    def test_a_fault_of_the_store_is_ridden_out_for_its_budget(self):
+        self.configure(swift_error_budget=300)
+        fail = mock.Mock(side_effect=errors.Unavailable('503'))
+        self.patch(sweeping.Sweep, 'run', fail)
+        removal = sweeping.Removal(self.made, lambda: None)
+        for seconds, is_done in ((0, False), (300, False), (1, True)):
+            self.now += seconds
+            assert removal(None) is is_done

@@ -5,7 +5,6 @@ Its servers run each action once. What an engine wrote in one transaction is
 there or is not. `make kills` shows the same of a real engine, at fewer steps.
 """
 
-import collections
 import contextlib
 import itertools
 import sys
@@ -93,27 +92,17 @@ class KilledTest(deployments.DeploymentTestCase):
             is_dead = self.update_at(number, stack, 'CREATE', whole)
             is_dead |= self.update_at(number, stack, 'UPDATE', changed)
             dying = self.heat.load(stack)
-            is_dead |= self.dies_at(
-                number,
-                stack,
-                'DELETE',
-                self.heat.start,
-                dying['deployment'].delete,
-            )
+            delete = self.heat.start, dying['deployment'].delete
+            is_dead |= self.dies_at(number, stack, 'DELETE', *delete)
             self.delete(stack)
-            assert collections.Counter(self.actions()) == {
-                'CREATE': 1,
-                'UPDATE': 1,
-                'DELETE': 1,
-            }
+            assert self.actions() == ['CREATE', 'UPDATE', 'DELETE']
             self.assert_nothing_left()
             if not is_dead:
                 break
         assert number > 6
 
     def test_what_a_dead_engine_has_delivered_is_waited_for(self):
-        stack, task = self.waiting(WHOLE)
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting(WHOLE)
         (before,) = self.deployment_rows()
         self.send(self.handed[-1], {'answer': 'once'})
         self.answer = {}
@@ -128,8 +117,7 @@ class KilledTest(deployments.DeploymentTestCase):
         self.assert_nothing_left()
         # What has failed on its server is replaced.
         self.handed.clear()
-        stack, task = self.waiting(WHOLE)
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting(WHOLE)
         self.answer = {}
         self.dies(stack)
         (row,) = self.deployment_rows()
@@ -145,15 +133,7 @@ class RecheckTest(deployments.DeploymentTestCase):
         # Heat repeats a check itself, and sleeps before that.
         self.replace('time.sleep', lambda seconds: None)
         stack = self.created()
-        other = self.heat.stack(
-            deployments.template(
-                stack['config'].FnGetRefId(),
-                server=stack['server'].FnGetRefId(),
-                input_values={'who': 'moon'},
-            ),
-            name='other',
-        )
-        db_api.stack_update(stack.context, stack.id, {'convergence': True})
+        other = self.moon(stack)
         number = stack['deployment'].id
         # As it was when all checks began.
         checks = [self.checked(stack, number) for _ in range(4)]
@@ -176,11 +156,8 @@ class RecheckTest(deployments.DeploymentTestCase):
             self.heat.change(number, **values)
             refused(check)
         assert len(self.handed) == 1
-        assert (row().action, row().status, row().engine_id) == (
-            'UPDATE',
-            'COMPLETE',
-            None,
-        )
+        assert (row().action, row().status) == ('UPDATE', 'COMPLETE')
+        assert row().engine_id is None
         # What failed to be updated is, and what has changed otherwise.
         self.heat.change(number, status='FAILED', **done)
         check()
@@ -251,23 +228,12 @@ class DatabaseTest(deployments.DeploymentTestCase):
             task.cancel()
         assert 'Cannot withdraw' in logged.output
         # As a signal comes, and a report.
-        stack, task = self.waiting(
-            stack=self.heat.stack(
-                deployments.template(actions=deployments.ALL_ACTIONS),
-                'signalled',
-            )
-        )
+        stack, task = self.waiting(stack=self.heat.stack(WHOLE, 'signalled'))
         resource = stack['deployment']
         for kind in (db_exception.DBDeadlock, db_exception.DBDataError):
             with breaks(rows, 'settle', kind):
-                note(
-                    kind,
-                    self.assertRaises(
-                        exception.ResourceFailure,
-                        resource.signal,
-                        {'answer': SECRET},
-                    ),
-                )
+                call = resource.signal, {'answer': SECRET}
+                note(kind, self.assertRaises(exception.ResourceFailure, *call))
         given = deployments.inputs(self.handed[-1])
         self.swift.put_signed(given['deploy_progress_url'])
         with breaks(rows, 'begin'):
@@ -275,23 +241,15 @@ class DatabaseTest(deployments.DeploymentTestCase):
         # As it is replaced.
         resource.state_set('CREATE', 'FAILED', 'for a reason')
         with breaks(rows, 'withdraw'):
-            error = self.assertRaises(
-                errors.Unavailable, resource.make_replacement, None, set()
-            )
+            call = resource.make_replacement, None, set()
+            error = self.assertRaises(errors.Unavailable, *call)
             said.append(str(error))
         # As a run starts, as it is checked, and as Nova is asked.
         with breaks(triggering, 'start'):
             resource.signal({'trigger': 'BACKUP'})
         with breaks(type(resource), '_needs_update'):
-            error = self.assertRaises(
-                exception.Error,
-                resource.update_convergence,
-                stack.t.id,
-                set(),
-                None,
-                60,
-                stack,
-            )
+            check = resource.update_convergence, stack.t.id, set(), None, 60
+            error = self.assertRaises(exception.Error, *check, stack)
             said.append(str(error))
         self.answer = {}
         with breaks(servers.Servers, 'is_reachable'):

@@ -8,19 +8,10 @@ POLICY = 'deployment_policy'
 
 
 def server(policy=None):
-    """Return a template of a server alone."""
-    return {
-        'heat_template_version': '2021-04-16',
-        'resources': {
-            'server': {
-                'type': 'OS::Heat::DeployedServer',
-                'properties': {
-                    'software_config_transport': 'POLL_SERVER_HEAT'
-                },
-                'metadata': {POLICY: policy} if policy else {},
-            }
-        },
-    }
+    whole = deployments.template()
+    alone = whole['resources']['server']
+    alone['metadata'] = {POLICY: policy} if policy else {}
+    return {**whole, 'resources': {'server': alone}}
 
 
 class PolicyTest(deployments.DeploymentTestCase):
@@ -30,7 +21,6 @@ class PolicyTest(deployments.DeploymentTestCase):
         return stack, stack['server'].resource_id
 
     def theirs(self, server_id, **properties):
-        """Return a template with a deployment to a server of another."""
         return deployments.template(
             server=server_id,
             resources={

@@ -43,8 +43,7 @@ class TriggerTestCase(led.LedCase):
 
     def signal(self, stack, details, name='deployment'):
         """Signal as the API does, in an engine that has loaded the stack."""
-        again = self.heat.load(stack)
-        again[name].signal(details)
+        self.heat.load(stack)[name].signal(details)
         self.go_on()
 
     def refused(self, stack, details):
@@ -58,20 +57,14 @@ class TriggerTestCase(led.LedCase):
         return said
 
     def given(self, stack):
-        """Return the configs that the server has for runs."""
         return [
             one
             for one in self.in_metadata(stack)
             if one['name'].endswith('-BACKUP')
         ]
 
-    def pass_time(self, seconds):
-        for _ in range(seconds):
-            self._second()
-
     def runs(self, stack, name='deployment'):
-        again = self.heat.load(stack)
-        return again[name].FnGetAtt('runs')
+        return self.heat.load(stack)[name].FnGetAtt('runs')
 
 
 class NowTest(TriggerTestCase):
@@ -83,14 +76,13 @@ class NowTest(TriggerTestCase):
             'properties': {
                 'inputs': [{'name': 'what'}],
                 'configs': [
-                    {'actions': ['CREATE'], 'tool': 'script', 'config': text},
-                    {'actions': ['BACKUP'], 'tool': 'script', 'config': text},
+                    {'actions': [each], 'tool': 'script', 'config': text}
+                    for each in ('CREATE', 'BACKUP')
                 ],
             },
         }
-        return self.template(
-            config, input_values={'what': value}, **properties
-        )
+        given = {'what': value}
+        return self.template(config, input_values=given, **properties)
 
     def test_a_run_takes_script_and_inputs_of_what_the_stack_says_now(self):
         for more in (
@@ -115,14 +107,9 @@ class NowTest(TriggerTestCase):
             assert deployments.inputs(config)['what'] == 'two'
             assert config['config']['configs'][1]['config'] == '#!/bin/new'
             # An agent that has run it goes by its ID, and answers as before.
-            (kept,) = (
-                each
-                for each in self.in_metadata(stack)
-                if each['id'] == before['id']
-            )
-            assert deployments.inputs(kept) == deployments.inputs(before) | {
-                'what': 'two'
-            }
+            found = {one['id']: one for one in self.in_metadata(stack)}
+            kept = deployments.inputs(found[before['id']])
+            assert kept == deployments.inputs(before) | {'what': 'two'}
             self.delete(stack)
             self.assert_nothing_left()
 
@@ -181,8 +168,7 @@ class SignalTest(TriggerTestCase):
         (row,) = self.deployment_rows()
         assert row.status == 'IN_PROGRESS'
         self.send(self.handed[-1])
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
+        self.completes(task, stack)
         inputs = {'level': 'hunter2'}
         for details, expected in (
             ({'trigger': 'BAKCUP'}, 'no action BAKCUP; it offers BACKUP'),
@@ -229,29 +215,22 @@ class EndTest(TriggerTestCase):
     """Runs end with their deployment, and nothing of them is left."""
 
     def ended(self):
-        """Return how the targets of the runs have ended."""
         return [
             (attempt.state.value, attempt.reason)
             for run in self.stored_runs()
             for attempt in run.attempts
         ]
 
-    def controls(self, stack):
-        return [n for n in self.objects(stack) if n.endswith('.control')]
-
     def test_they_end_when_their_deployment_goes(self):
         # The server is outside the stack of one of the deployments.
         more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
         stack = self.created(deployments.template(resources=more))
-        ids = {n: stack[n].resource_id for n in ('config', 'server')}
-        outside = self.created(
-            deployments.template(
-                ids['config'],
-                {'config': None, 'server': None},
-                server=ids['server'],
-            ),
-            name='outside',
+        whole = deployments.template(
+            stack['config'].resource_id,
+            {'config': None, 'server': None},
+            server=stack['server'].resource_id,
         )
+        outside = self.created(whole, name='outside')
         self.answer = None
         self.signal(stack, BACKUP, 'other')
         self.signal(stack, BACKUP)

@@ -4,7 +4,6 @@
 import json
 from unittest import mock
 
-from heat.db import api as db_api
 from heat.engine import check_resource
 from heat.engine import scheduler
 
@@ -25,7 +24,6 @@ class WaitingTest(deployments.DeploymentTestCase):
         self.heat.auth.endpoints['cloudformation'] = deployments.CFN
 
     def told(self, stack, kind):
-        """Return the events of a kind."""
         return [
             event
             for event in deployments.events(stack)
@@ -33,16 +31,14 @@ class WaitingTest(deployments.DeploymentTestCase):
         ]
 
     def given(self):
-        """Return the inputs that the server was handed last."""
         return deployments.inputs(self.handed[-1])
 
     def test_a_server_reports_its_start_and_has_its_time(self):
         started = heat_values.EventKind.STARTED
         self.configure(known_hooks=['terraform'])
         config = {'group': 'terrafrom'}
-        stack, task = self.waiting(
-            deployments.template(config=config, timeout=60)
-        )
+        whole = deployments.template(config=config, timeout=60)
+        stack, task = self.waiting(whole)
         begun = self.now - 9
         (event,) = self.told(stack, heat_values.EventKind.UNKNOWN_HOOK)
         assert 'Did you mean "terraform"?' in event
@@ -58,32 +54,26 @@ class WaitingTest(deployments.DeploymentTestCase):
         for content in (b'{}', b'{"message": "half of it"}'):
             self.swift.put_signed(given['deploy_progress_url'], content)
             self.step(task, 10)
-        assert self.told(stack, started) == [
-            'Started: CREATE on server server'
-        ]
+        said = ['Started: CREATE on server server']
+        assert self.told(stack, started) == said
         (row,) = self.deployment_rows()
-        assert (
-            row.status_reason == 'The server has started the action '
-            '[hp:started]'
-        )
+        said = 'The server has started the action [hp:started]'
+        assert row.status_reason == said
         reason = self.failed(task, stack)
         assert 60 <= self.now - begun < 65
-        assert 'has not signalled CREATE within 60 s (property "timeout"' in (
-            reason
-        )
-        assert 'The server reported the start' in reason
-        assert f'{self.handed[0]["id"]}.notify.json' in reason
+        for said in (
+            'has not signalled CREATE within 60 s (property "timeout"',
+            'The server reported the start',
+            f'{self.handed[0]["id"]}.notify.json',
+        ):
+            assert said in reason
         self.assert_withdrawn(stack, 'Server server has not signalled CREATE')
         self.assert_nothing_waits()
         self.delete(stack)
         for transport in ('TEMP_URL_POLL', 'CFN_SIGNAL'):
-            stack, task = self.waiting(
-                deployments.template(
-                    config=config,
-                    delivery_timeout=30,
-                    signal_transport=transport,
-                )
-            )
+            given = {'config': config, 'signal_transport': transport}
+            whole = deployments.template(delivery_timeout=30, **given)
+            stack, task = self.waiting(whole)
             before = self.now
             reason = self.failed(task, stack)
             assert 'within 30 s (property "delivery_timeout")' in reason
@@ -94,9 +84,8 @@ class WaitingTest(deployments.DeploymentTestCase):
 
     def test_signals_of_heats_api_count_once_by_any_transport(self):
         for transport in ('TEMP_URL_POLL', 'HEAT_SIGNAL', 'CFN_SIGNAL'):
-            stack, task = self.waiting(
-                deployments.template(signal_transport=transport)
-            )
+            whole = deployments.template(signal_transport=transport)
+            stack, task = self.waiting(whole)
             resource = self.heat.load(stack)['deployment']
             if transport != 'TEMP_URL_POLL':
                 report = {body.REPORT: {}, body.CONFIG_ID: 'of another'}
@@ -119,9 +108,8 @@ class WaitingTest(deployments.DeploymentTestCase):
         (row,) = self.deployment_rows()
         assert row.status == 'COMPLETE'
         self.delete(stack)
-        stack, task = self.waiting(
-            deployments.template(signal_transport='HEAT_SIGNAL')
-        )
+        whole = deployments.template(signal_transport='HEAT_SIGNAL')
+        stack, task = self.waiting(whole)
         task.cancel()
         stack['deployment'].signal({'answer': 'late'})
         self.assert_withdrawn(stack)
@@ -205,16 +193,7 @@ class WaitingTest(deployments.DeploymentTestCase):
 
     def test_an_action_with_its_own_thread_blocks_until_there_is_news(self):
         stack = self.created()
-        other = self.heat.stack(
-            deployments.template(
-                stack['config'].FnGetRefId(),
-                server=stack['server'].FnGetRefId(),
-                input_values={'who': 'moon'},
-            ),
-            name='other',
-        )
-        db_api.stack_update(stack.context, stack.id, {'convergence': True})
-        asked = []
+        other, asked = self.moon(stack), []
 
         def check(ask=lambda: None, timeout=3600):
             found = self.checked(stack, stack['deployment'].id)
@@ -281,9 +260,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         self.step(task, 70)
         assert len(self.handed) == 2
         assert len(self.in_metadata(stack)) == 1
-        [event] = [
-            one for one in deployments.events(stack) if 'TempURL key' in one
-        ]
+        [event] = [e for e in deployments.events(stack) if 'TempURL key' in e]
         assert 'delivers the action again' in event
         # Another engine resumes under a former key that stays valid: the
         # server answers with what it has.
@@ -350,12 +327,8 @@ class HiddenTest(deployments.DeploymentTestCase):
             else:
                 self.send(config, answer)
             reason = self.failed(task, stack)
-            (row,) = [
-                each
-                for each in self.deployment_rows()
-                if each.id == stack['deployment'].resource_id
-            ]
-            found = row.output_values
+            rows = {each.id: each for each in self.deployment_rows()}
+            found = rows[stack['deployment'].resource_id].output_values
             assert found['deploy_stdout'] == (
                 'mysql://root-user:******@db root-user'
             )

@@ -2,6 +2,7 @@
 """Groups that are one resource: no nested stack, a row for each member."""
 
 import json
+import re
 from unittest import mock
 from urllib import parse
 import uuid
@@ -31,18 +32,18 @@ from tests.unit.resources import stack_domain
 OWNER = callers.Signaller(user_id='owner', is_of_project=True, may_update=True)
 
 KIND = 'OS::Heat::SoftwareDeploymentGroup'
+ENDS = 'before_all_members', 'after_all_members'
+
+
+def key_of(config):
+    return deployments.inputs(config)['deploy_resource_name']
 
 
 def group(*keys, policy=None, config=None, resources=None, **properties):
     """Return a template with a group that has these members."""
     servers = {key: {'get_resource': f'server_{key}'} for key in keys}
-    more = {
-        f'server_{key}': {
-            'type': 'OS::Heat::DeployedServer',
-            'properties': {'software_config_transport': 'POLL_SERVER_HEAT'},
-        }
-        for key in keys
-    }
+    server = deployments.template()['resources']['server']
+    more = {f'server_{key}': server for key in keys}
     whole = deployments.template(
         config=config,
         resources={**more, **(resources or {})},
@@ -60,29 +61,15 @@ class GroupTestCase(deployments.DeploymentTestCase):
         """Return the actions that were delivered, by member."""
         found = {}
         for config in self.handed[since:]:
-            inputs = deployments.inputs(config)
-            if 'deploy_action' not in inputs:
-                # What proves the records of an operation.
-                continue
-            found.setdefault(inputs['deploy_resource_name'], []).append(
-                inputs['deploy_action']
-            )
+            if action := deployments.inputs(config).get('deploy_action'):
+                found.setdefault(key_of(config), []).append(action)
         return found
-
-    def assert_members_withdrawn(self, stack, *keys):
-        """Hold that the servers of members have nothing to run."""
-        found = self.heat.load(stack)
-        for key in keys:
-            server = found[f'server_{key}']
-            assert server.metadata_get()['deployments'] == []
-            for config in self.heat.deployments_of(server.resource_id):
-                assert config['group'] == 'heat-plugins-withdrawn'
 
 
 class LifeTest(GroupTestCase):
     def test_each_server_is_given_what_changes_and_answers(self):
         self.answer = lambda config: {
-            'answer': deployments.inputs(config)['deploy_resource_name'],
+            'answer': key_of(config),
             'deploy_stdout': 'out',
             'members': 'mine',
         }
@@ -98,19 +85,20 @@ class LifeTest(GroupTestCase):
         assert self.given() == {key: ['CREATE'] for key in 'abc'}
         found = self.heat.load(stack)['deployment']
         assert not found.has_nested()
-        assert found.FnGetAtt('answer') == {'a': 'a', 'b': 'b', 'c': 'c'}
+        assert found.FnGetAtt('answer') == {key: key for key in 'abc'}
         assert found.FnGetAtt('deploy_stdouts') == dict.fromkeys('abc', 'out')
         assert found.FnGetAtt('answer', 'a') == 'a'
-        assert found.FnGetAtt('signal_transport') == dict.fromkeys(
-            'abc', 'TEMP_URL_POLL'
-        )
-        assert found.FnGetAtt('trigger_url') == dict.fromkeys('abc')
+        for name, value in (
+            ('signal_transport', 'TEMP_URL_POLL'),
+            ('trigger_url', None),
+        ):
+            assert found.FnGetAtt(name) == dict.fromkeys('abc', value)
         assert found.FnGetAtt('runs') == {key: [] for key in 'abc'}
         states = found.FnGetAtt('members')
         assert {one['status'] for one in states.values()} == {'COMPLETE'}
         assert {
-            one['deployment']: one['config'] for one in states.values()
-        } == {row.id: row.config.id for row in self.deployment_rows()}
+            (one['deployment'], one['config']) for one in states.values()
+        } == {(row.id, row.config.id) for row in self.deployment_rows()}
         self.assertRaises(
             exception.InvalidTemplateAttribute, found.FnGetAtt, 'no such'
         )
@@ -140,12 +128,8 @@ class LifeTest(GroupTestCase):
         }
         before = len(self.handed)
         # It goes though its config has gone.
-        config_id = stack['config'].resource_id
-        with mock.patch.object(
-            server_fleets,
-            'load_source',
-            side_effect=exception.NotFound(config_id),
-        ):
+        gone = mock.Mock(side_effect=exception.NotFound('config'))
+        with mock.patch.object(server_fleets, 'load_source', gone):
             self.delete(stack)
         assert len(self.handed) == before
         self.assert_nothing_left()
@@ -154,21 +138,16 @@ class LifeTest(GroupTestCase):
         times = {}
 
         def answer(config):
-            times[deployments.inputs(config)['deploy_resource_name']] = (
-                self.now
-            )
+            times[key_of(config)] = self.now
             return {}
 
         self.answer = answer
         batches = {'max_batch_size': 2, 'pause_time': 7}
-        stack = None
         for policy in ('batch_create', 'rolling_update'):
             whole = group(
-                *'abcd',
-                policy={policy: batches},
-                input_values={'who': policy},
+                *'abcd', policy={policy: batches}, input_values={'who': policy}
             )
-            if stack is None:
+            if policy == 'batch_create':
                 stack = self.created(whole)
             else:
                 self.update(stack, whole)
@@ -180,7 +159,7 @@ class LifeTest(GroupTestCase):
 class FailureTest(GroupTestCase):
     def answers(self, *failing):
         def answer(config):
-            key = deployments.inputs(config)['deploy_resource_name']
+            key = key_of(config)
             if key in failing:
                 return {'deploy_status_code': 1, 'deploy_stderr': 'boom'}
             return {'answer': key}
@@ -194,10 +173,9 @@ class FailureTest(GroupTestCase):
         assert '2 of 3 members failed. 2 members (b, c): ' in reason
         assert 'boom' in reason
         found = self.heat.load(stack)['deployment']
-        assert {
-            key: one['status']
-            for key, one in found.FnGetAtt('members').items()
-        } == {'a': 'COMPLETE', 'b': 'FAILED', 'c': 'FAILED'}
+        states = found.FnGetAtt('members')
+        ends = [states[key]['status'] for key in 'abc']
+        assert ends == ['COMPLETE', 'FAILED', 'FAILED']
         assert found.FnGetAtt('answer', 'a') == 'a'
         # What has failed is not adopted.
         adopted = self.adopt(stack)['deployment']
@@ -205,13 +183,10 @@ class FailureTest(GroupTestCase):
         stack = self.created(group('a', 'b', max_failures='50%'), name='half')
         found = self.heat.load(stack)['deployment']
         assert found.FnGetAtt('members')['b']['status'] == 'FAILED'
-        assert any(
-            '1 of 2 members failed' in one for one in deployments.events(stack)
-        )
-        whole = group('a')
+        assert '1 of 2 members failed' in str(deployments.events(stack))
+        whole, before = group('a'), len(self.handed)
         servers = whole['resources']['deployment']['properties']['servers']
         servers['nowhere'] = None
-        before = len(self.handed)
         _, reason = self.fails(whole, {}, 'lacking')
         assert 'These members have no server: nowhere' in reason
         # A server that no stack has is named at once and in the end.
@@ -221,10 +196,8 @@ class FailureTest(GroupTestCase):
         ):
             whole = deployments.template(kind=kind, timeout=30, **more)
             stack, reason = self.fails(whole, None, self.getUniqueString())
-            assert (
-                ' (no stack has a server with this ID) has not signalled'
-                in reason
-            )
+            said = ' (no stack has a server with this ID) has not signalled'
+            assert said in reason
             assert (
                 'no stack has a server with this ID: of nobody. It runs the '
                 'action only if its agent asks Heat by itself'
@@ -242,9 +215,8 @@ class FailureTest(GroupTestCase):
             {'trigger_url': True},
         ):
             whole = group('a', max_failures='10%', **more)
-            assert f'properties.max_failures: {said}' in self.why_invalid(
-                whole
-            )
+            why = self.why_invalid(whole)
+            assert f'properties.max_failures: {said}' in why
             # An update goes on with a group that has it.
             self.heat.preview(stack, whole)
             whole['resources']['deployment']['properties']['max_failures'] = 0
@@ -280,30 +252,23 @@ class SignalTest(GroupTestCase, led.LedCase):
         stack = self.created(group('a', 'b', resources=parts))
         found = self.heat.load(stack)['deployment']
         self.signal(found, {'trigger': 'BAKCUP'})
-        (event,) = (
-            each
-            for each in deployments.events(stack)
-            if each.startswith('Not triggered: ')
-        )
+        told = '\n'.join(deployments.events(stack))
+        (event,) = re.findall('^Not triggered: .*', told, re.MULTILINE)
         assert 'did you mean "BACKUP"?' in event
         assert self.stored_runs() == []
         self.signal(found, {'trigger': 'BACKUP'})
         (run,) = self.stored_runs()
-        assert (
-            f'Signal: run {run.id} of BACKUP has started on 2 servers'
-            in deployments.events(stack)
-        )
+        said = f'Signal: run {run.id} of BACKUP has started on 2 servers'
+        assert said in deployments.events(stack)
         for _ in range(10):
             self._second()
         assert self.given() == {key: ['CREATE', 'BACKUP'] for key in 'ab'}
         found = self.heat.load(stack)['deployment'].FnGetAtt('runs')
-        shown = ('BACKUP', 'complete')
-        assert {
-            key: [
-                (one['action'], one['state'], one['resource']) for one in runs
-            ]
-            for key, runs in found.items()
-        } == {key: [(*shown, f'deployment.{key}')] for key in 'ab'}
+        expected = {'action': 'BACKUP', 'state': 'complete'}
+        for key, (run,) in found.items():
+            expected['resource'] = f'deployment.{key}'
+            assert expected.items() <= run.items()
+        assert found.keys() == {*'ab'}
         self.delete(stack)
         self.assert_nothing_left()
         # A group with a nested stack asks its members, and goes without those
@@ -315,19 +280,15 @@ class SignalTest(GroupTestCase, led.LedCase):
         above = stack['deployment']
         members = {n: below[n] for n in ('deployment', 'other')}
         self.patch(above, 'nested', lambda: members)
+        deployment, backup = type(members['other']), {'trigger': 'BACKUP'}
+        real = deployment.run_target
         for details, refuses, said in (
             ({'deploy_status_code': 0}, False, 'accepts only signals that'),
-            (
-                {'trigger': 'BACKUP'},
-                True,
-                'on 1 server; left out: other: busy',
-            ),
-            ({'trigger': 'BACKUP'}, False, 'has started on 2 servers'),
+            (backup, True, 'on 1 server; left out: other: busy'),
+            (backup, False, 'has started on 2 servers'),
         ):
-            deployment = type(members['other'])
-            real = deployment.run_target
 
-            def run_target(member, wanted, refuses=refuses, real=real):
+            def run_target(member, wanted, refuses=refuses):
                 if refuses and member.name == 'other':
                     raise errors.Refused('busy')
                 return real(member, wanted)
@@ -361,7 +322,6 @@ class ReferenceTest(GroupTestCase):
         return whole
 
     def shown(self, stack):
-        """Return the attributes as a request for the resource has them."""
         loaded = self.heat.load(stack)
         return api.format_resource_attributes(loaded['deployment'], ['answer'])
 
@@ -373,10 +333,8 @@ class ReferenceTest(GroupTestCase):
         stack = self.created(
             self.by_map(self.NAMED, 'ab', actions=['DELETE']), name='nothing'
         )
-        assert self.servers_of(self.shown(stack)['members']) == {
-            'a': None,
-            'b': None,
-        }
+        members = self.shown(stack)['members']
+        assert self.servers_of(members) == dict.fromkeys('ab')
         self.answer = {'deploy_stdout': 'out', 'answer': '42'}
         for servers in (self.NAMED, self.MERGED):
             keys = 'ab' if servers is self.NAMED else 'abc'
@@ -401,6 +359,7 @@ class KindTest(GroupTestCase):
         nested = stack['deployment']
         # A rescue leaves that to its members.
         assert nested.withdraw_delivered() is None
+        none = {'members': None}
         for name, *args in (
             ('handle_suspend',),
             ('handle_update', None, None, {}),
@@ -409,13 +368,7 @@ class KindTest(GroupTestCase):
             ('get_attribute', 'deploy_stdouts'),
             ('_resolve_attribute', 'deploy_stdouts'),
             ('prepare_abandon',),
-            (
-                '_needs_update',
-                None,
-                None,
-                {'members': None},
-                {'members': None},
-            ),
+            ('_needs_update', None, None, none, none),
             ('_handle_cancel',),
         ):
             with mock.patch.object(
@@ -423,14 +376,8 @@ class KindTest(GroupTestCase):
             ) as heats:
                 getattr(nested, name)(*args)
             heats.assert_called_once_with(*args)
-        self.assertRaises(
-            resource.UpdateReplace,
-            nested._needs_update,
-            None,
-            None,
-            {'members': 'single'},
-            {'members': None},
-        )
+        call = nested._needs_update, None, None, {'members': 'single'}, none
+        self.assertRaises(resource.UpdateReplace, *call)
 
     def test_an_existing_group_keeps_its_kind(self):
         # As one of the former name does when it gets the name of now.
@@ -468,20 +415,16 @@ class KindTest(GroupTestCase):
 
     def test_a_preview_of_an_update_says_what_the_update_does(self):
         stack = self.created(group('a'), name='previewed')
-        for change in (
-            {'timeout': 60},
-            {'signal_transport': 'NO_SIGNAL'},
-            {'signal_transport': 'AUTO'},
+        for does, change in (
+            ('updated', {'timeout': 60}),
+            ('updated', {'signal_transport': 'NO_SIGNAL'}),
+            ('updated', {'signal_transport': 'AUTO'}),
+            ('replaced', {'signal_transport': 'HEAT_SIGNAL'}),
+            ('replaced', {'trigger_url': True}),
+            ('replaced', {'members': 'nested'}),
         ):
             shown = self.heat.preview(stack, group('a', **change))
-            assert 'deployment' in shown['updated'], change
-        for change in (
-            {'signal_transport': 'HEAT_SIGNAL'},
-            {'trigger_url': True},
-            {'members': 'nested'},
-        ):
-            shown = self.heat.preview(stack, group('a', **change))
-            assert 'deployment' in shown['replaced'], change
+            assert 'deployment' in shown[does], change
         # As where an environment maps the type of the members to another.
         with mock.patch(
             'heat.engine.environment.Environment.get_class',
@@ -497,12 +440,8 @@ class KindTest(GroupTestCase):
             for kind in ('single', 'nested')
         )
         assert single.preview() == single
-        assert {one.name for one in nested.preview()} == {
-            'a',
-            'b',
-            'before_all_members',
-            'after_all_members',
-        }
+        names = {one.name for one in nested.preview()}
+        assert names == {*'ab', *ENDS}
         # What takes a nested stack.
         self.configure(group_members='nested')
         for number, properties in enumerate(
@@ -547,23 +486,24 @@ class AdoptTest(GroupTestCase):
         assert self.deployment_rows() == []
         # Members that wait are not.
         self.handed.clear()
-        stack, task = self.waiting(group('a'))
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting(group('a'))
         # An engine that has died leaves that to a rescue.
         for _ in range(2):
             self.heat.load(stack)['deployment'].withdraw_delivered()
             (row,) = self.deployment_rows()
             assert row.status == 'FAILED'
             assert 'has died' in row.status_reason
-            self.assert_members_withdrawn(stack, 'a')
-        adopted = self.adopt(stack)
-        assert adopted['deployment'].status == 'FAILED'
-        assert 'are not COMPLETE: a' in adopted['deployment'].status_reason
+            server = self.heat.load(stack)['server_a']
+            assert server.metadata_get()['deployments'] == []
+            for config in self.heat.deployments_of(server.resource_id):
+                assert config['group'] == 'heat-plugins-withdrawn'
+        found = self.adopt(stack)['deployment']
+        assert found.status == 'FAILED'
+        assert 'are not COMPLETE: a' in found.status_reason
 
 
 class HealthTest(GroupTestCase):
     def check(self, stack, *gone):
-        """Check a group some servers of which have gone; return it."""
         lost = {stack[f'server_{key}'].resource_id for key in gone}
         self.replace(
             'heat_plugins.engine.database.servers.Servers.all_there',
@@ -578,7 +518,6 @@ class HealthTest(GroupTestCase):
         stack = self.created(group('a', 'b'))
 
         def mark():
-            """Mark it unhealthy, as Heat does for a user."""
             found = self.heat.load(stack)
             found['deployment'].state_set('CHECK', 'FAILED', 'by a user')
 
@@ -599,11 +538,7 @@ class HealthTest(GroupTestCase):
         assert self.given() == expected
         self.check(stack)
         row = self.deployment_rows()[0]
-        (key,) = (
-            one['value']
-            for one in row.config.config['inputs']
-            if one['name'] == 'deploy_resource_name'
-        )
+        key = key_of(row.config.config)
         self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
         assert (
             f'These members have no deployment: {key}'
@@ -612,9 +547,7 @@ class HealthTest(GroupTestCase):
         # A check hides no half of an update from its revert.
         stack = self.created(group('a', 'b', 'c'), name='reverted')
         self.answer = lambda config: {
-            'deploy_status_code': int(
-                deployments.inputs(config)['deploy_resource_name'] != 'a'
-            )
+            'deploy_status_code': int(key_of(config) != 'a')
         }
         changed = group('a', 'b', 'c', input_values={'who': 'moon'})
         again = self.heat.load(stack)
@@ -660,18 +593,15 @@ class CfnTest(GroupTestCase):
 
     def of(self, name):
         """Return the last config that the server of a member was handed."""
-        return [
-            each
-            for each in self.handed
-            if deployments.inputs(each)['deploy_resource_name'] == name
-        ][-1]
+        return [each for each in self.handed if key_of(each) == name][-1]
+
+    def states(self):
+        return deployment_rows.states(self.heat.context, self.group_id)
 
     def statuses(self):
         return {
             state.member.key: (state.row.action, state.row.status)
-            for state in deployment_rows.states(
-                self.heat.context, self.group_id
-            )
+            for state in self.states()
         }
 
     def waiting_group(self, *keys, **properties):
@@ -689,17 +619,18 @@ class CfnTest(GroupTestCase):
         arn = identifier.ResourceIdentifier.from_arn_url(url)
         assert self.post(arn, 'of somebody else', {}) is not None
         # The ID of a config holds but a part of a digest.
+        (state, *_) = self.states()
         with mock.patch.object(
-            presigned, 'config_id', return_value=self.rows()[0].config.id
+            presigned, 'config_id', return_value=state.row.config.id
         ):
             assert self.post(arn, 'of a guess', {}) is not None
         # What names another config does not count.
         named = {body.CONFIG_ID: self.of('b')['id']}
         assert self.send(self.of('a'), named) is None
-        assert all(row.in_progress for row in self.rows())
+        assert all(state.row.in_progress for state in self.states())
         report = {body.REPORT: 1, body.CONFIG_ID: self.of('c')['id']}
         assert self.send(self.of('c'), report) is None
-        started = [each.has_started for each in self.rows()]
+        started = [each.row.has_started for each in self.states()]
         assert sorted(started) == [False, False, True]
         assert self.send(self.of('a'), {'answer': 'of a'}) is None
         assert self.send(self.of('a'), {'answer': 'again'}) is None
@@ -724,13 +655,9 @@ class CfnTest(GroupTestCase):
         stack, task = self.waiting_group('a')
         before = self.of('a')
         self.send(before)
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
-        self.waiting(
-            group('a', signal_transport='CFN_SIGNAL', name='other'),
-            'UPDATE',
-            self.heat.load(stack),
-        )
+        self.completes(task, stack)
+        other = group('a', signal_transport='CFN_SIGNAL', name='other')
+        self.waiting(other, 'UPDATE', self.heat.load(stack))
         passed_on = self.send(before, {}).args[-1]
         seen = deployments.events(stack)
         self.heat.load(stack)['deployment'].signal(passed_on)
@@ -749,10 +676,7 @@ class CfnTest(GroupTestCase):
             'answer': deployments.inputs(config)['deploy_action']
         }
         whole = group(
-            'a',
-            'b',
-            signal_transport='AUTO',
-            actions=deployments.ALL_ACTIONS,
+            'a', 'b', signal_transport='AUTO', actions=deployments.ALL_ACTIONS
         )
         stack = self.created(whole)
         user_id = self.heat.load(stack)['deployment']._get_user_id()
@@ -788,20 +712,11 @@ class CfnTest(GroupTestCase):
         reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
         assert 'create_stack' in reason
 
-    def rows(self):
-        return [
-            state.row
-            for state in deployment_rows.states(
-                self.heat.context, self.group_id
-            )
-        ]
-
 
 class NestingTest(GroupTestCase):
     """The members of a nested stack that takes the place of a group's rows."""
 
     def nested(self, stack, name='nested', *, is_announced=True):
-        """Create what a group would create as its nested stack."""
         found = self.heat.load(stack)
         parent = found['deployment']
         key = deployment_schema.FORMER_GROUP
@@ -809,11 +724,8 @@ class NestingTest(GroupTestCase):
             parent.data_set(key, parent.resource_id)
         with parent.frozen_properties():
             template = parent.child_template()
-        nested = parent._parse_nested_stack(
-            name,
-            template,
-            {'parameter_defaults': {key: parent.resource_id}},
-        )
+        given = {'parameter_defaults': {key: parent.resource_id}}
+        nested = parent._parse_nested_stack(name, template, given)
         nested.validate()
         nested.store()
         nested._store_resources()
@@ -852,8 +764,6 @@ class NestingTest(GroupTestCase):
 
 
 class MembersTest(GroupTestCase):
-    """The template of the members of a nested stack."""
-
     def of(self, *keys, kind=KIND, policy=None, **properties):
         """Return a group with these members; each server has an ID."""
         whole = deployments.template(
@@ -868,7 +778,6 @@ class MembersTest(GroupTestCase):
         ]
 
     def nested(self, *keys, **options):
-        """Return what the stack of the members would be."""
         found = self.of(*keys, **options)
         return found._parse_nested_stack(
             'members', found.child_template(), found.child_params()
@@ -882,10 +791,8 @@ class MembersTest(GroupTestCase):
             ('StructuredDeployments', 'StructuredDeployment'),
         ):
             # A member of a type that an environment maps may know no others.
-            for given in (
-                {},
-                {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'},
-            ):
+            some = {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'}
+            for given in ({}, some):
                 found = self.of('one', kind=f'OS::Heat::{kind}', **given)
                 template = found.child_template()
                 each = template.resource_definitions(found.stack)['one']
@@ -900,12 +807,9 @@ class MembersTest(GroupTestCase):
         nested = self.nested('a', 'b', 'c')
         graph = nested.dependencies.graph()
         needed = {one for needs in graph.values() for one in needs}
-        assert {one.name for one in graph if not list(graph[one])} == {
-            'before_all_members'
-        }
-        assert {one.name for one in graph if one not in needed} == {
-            'after_all_members'
-        }
+        (first,) = (one.name for one in graph if not list(graph[one]))
+        (last,) = (one.name for one in graph if one not in needed)
+        assert (first, last) == ENDS
         assert len(nested) == 5
         # Batches are of members alone.
         for each in ('rolling_update', 'batch_create'):

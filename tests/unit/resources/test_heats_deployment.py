@@ -17,12 +17,8 @@ HEATS = [
     structured_config.StructuredDeployments,
 ]
 FIELDS = (
-    'type',
-    'default',
-    'required',
-    'implemented',
-    'update_allowed',
-    'immutable',
+    *('type', 'default', 'required'),
+    *('implemented', 'update_allowed', 'immutable'),
 )
 
 
@@ -33,11 +29,8 @@ def test_what_a_template_says_of_heats_class_it_may_say_of_ours(heats):
     # Only a group has these.
     is_group = 'servers' in schema
     assert set(schema) - set(theirs) == {
-        'delivery_timeout',
-        'signal_url_lifetime',
-        'timeout',
-        'trigger_by_servers',
-        'trigger_url',
+        *('delivery_timeout', 'signal_url_lifetime', 'timeout'),
+        *('trigger_by_servers', 'trigger_url'),
         *(['max_failures', 'members'] if is_group else ()),
     }
     different = {
@@ -82,28 +75,24 @@ class WithdrawnTest(deployments.DeploymentTestCase):
         self.assert_withdrawn(stack, 'cancelled')
         (row,) = self.deployment_rows()
 
-        def heats(name, **properties):
+        def heats(who):
             """Return the deployment as Heat's own class has it."""
-            other = self.heat.stack(
-                deployments.template(
-                    server=stack['server'].resource_id,
-                    config=stack['config'].resource_id,
-                    signal_transport='NO_SIGNAL',
-                    **properties,
-                ),
-                name,
+            whole = deployments.template(
+                server=stack['server'].resource_id,
+                config=stack['config'].resource_id,
+                signal_transport='NO_SIGNAL',
+                input_values={'who': who},
             )
-            own = base.SoftwareDeployment(
-                'deployment', other['deployment'].t, other
-            )
+            other = self.heat.stack(whole, f'stack-{who}')
+            definition = other['deployment'].t
+            own = base.SoftwareDeployment('deployment', definition, other)
             own.resource_id = row.id
             return own
 
-        own = heats('other', input_values={'who': 'b'})
-        self.assertRaises(
-            resource.UpdateReplace, own.handle_update, own.t, None, {}
-        )
-        own = heats('same', input_values={'who': 'a'})
+        own = heats('b')
+        update = own.handle_update, own.t, None, {}
+        self.assertRaises(resource.UpdateReplace, *update)
+        own = heats('a')
         own.handle_update(own.t, None, {})
         (config,) = self.in_metadata(stack)
         assert deployments.inputs(config)['deploy_action'] == 'UPDATE'

@@ -109,7 +109,6 @@ class ActionTest(fake_mistral.MistralTestCase):
     }
 
     def content(self):
-        """Return the name and the content of the action in Mistral."""
         row = self.mistral.actions.only()
         text = row['definition']
         assert text.startswith("version: '2.0'\n")

@@ -2,6 +2,7 @@
 """What signals do depends on whose credentials they are sent with."""
 
 import collections
+import types
 import urllib.parse
 
 from heat.common import messaging
@@ -19,20 +20,15 @@ BACKUP = test_deployment_triggers.BACKUP
 CFN = 'http://cfn.invalid/v1'
 
 
-class _Threads:
-    """Runs at once what Heat's engine would run in a thread."""
-
-    @staticmethod
-    def start(stack_id, function, *args):
-        function(*args)
-
-
 class SignallerTestCase(test_deployment_triggers.TriggerTestCase):
     def setUp(self):
         super().setUp()
         self.domain = self.enterContext(stack_domain.Domain().installed())
         self.heat.auth.endpoints['cloudformation'] = CFN
-        self.heat.rpc.engine.thread_group_mgr = _Threads()
+        # What Heat's engine would run in a thread is run at once.
+        self.heat.rpc.engine.thread_group_mgr = types.SimpleNamespace(
+            start=lambda stack_id, function, *args: function(*args)
+        )
         self.policy(enforce_new_defaults=True)
         # What Heat ships in place of Keystone knows of no project in trusts.
         cfg.CONF.set_override('deferred_auth_method', 'password')
@@ -64,16 +60,16 @@ class SignallerTestCase(test_deployment_triggers.TriggerTestCase):
         )
 
     def reader(self):
-        """Return the context of who has the role reader in the project."""
         return heat_fixture.new_context(roles=['reader'], user_id='reader')
 
     def policy(self, **options):
-        """Let heat-engine read its policy again, with other options."""
         self.patch(policy, 'ENFORCER', None)
         policy.get_enforcer()
         for name, value in options.items():
             cfg.CONF.set_override(name, value, 'oslo_policy')
-            self.addCleanup(cfg.CONF.clear_override, name, 'oslo_policy')
+
+    def data(self, stack):
+        return set(self.heat.load(stack)['deployment'].data())
 
     def own(self, stack):
         """Return the context of who has what the server was given."""
@@ -88,17 +84,12 @@ class TriggerTest(SignallerTestCase):
         whole = self.template(**properties)
         stack, task = self.waiting(whole)
         stack['deployment'].signal({})
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
-        assert stack.status == 'COMPLETE'
+        self.completes(task, stack)
         return stack
 
     def url(self, stack, context=None):
         loaded = self.heat.load(stack, context)
         return loaded['deployment'].FnGetAtt('trigger_url')
-
-    def data(self, stack):
-        return set(self.heat.load(stack)['deployment'].data())
 
     def test_a_server_starts_nothing_unless_the_template_permits_it(self):
         stack = self.stack()
@@ -146,8 +137,6 @@ class TriggerTest(SignallerTestCase):
 
 
 class ResultTest(SignallerTestCase):
-    """A result of an action that is waited for."""
-
     def by_url(self, number, **details):
         """Return a result that comes by the URL of the action so numbered."""
         url = deployments.inputs(self.handed[number])['deploy_signal_id']
@@ -160,27 +149,20 @@ class ResultTest(SignallerTestCase):
     def test_its_sender_and_its_url_tell_whether_it_counts(self):
         whole = self.template(signal_transport='CFN_SIGNAL', timeout=60)
         stack, task = self.waiting(whole)
-        for details, why in (
-            ({}, 'may not update the stack'),
-            ({'deploy_status_code': 1}, 'may not update the stack'),
-            ({body.REPORT: {}}, 'policy'),
-        ):
+        for details in ({}, {'deploy_status_code': 1}, {body.REPORT: {}}):
             said = self.send_as(stack, self.reader(), details)
             assert 'Result refused: ' in said
-            assert why in said
+            assert 'may not update the stack (policy' in said
         (row,) = self.deployment_rows()
         assert row.status == 'IN_PROGRESS'
         # Its first image had the add-on.
         named = {body.CONFIG_ID: self.handed[-1]['id']}
         self.send_as(stack, self.own(stack), named)
-        self.finish(task)
-        stack.persist_state_and_release_lock('engine')
+        self.completes(task, stack)
         # The server loses its disk.
-        again = self.heat.load(stack)
+        again, given = self.heat.load(stack), {'who': 'moon'}
         changed = self.template(
-            signal_transport='CFN_SIGNAL',
-            timeout=60,
-            input_values={'who': 'moon'},
+            signal_transport='CFN_SIGNAL', timeout=60, input_values=given
         )
         _, task = self.waiting(changed, 'UPDATE', again)
         own = self.own(stack)
@@ -195,14 +177,10 @@ class ResultTest(SignallerTestCase):
         assert 'names none' in said
         # It no longer names a config, but came by the right URL.
         assert 'succeeded' in self.send_as(stack, own, self.by_url(-1))
-        self.finish(task)
-        assert again.status == 'COMPLETE'
+        self.completes(task, again)
         # An agent that names none any more is heard after a failure.
-        again.persist_state_and_release_lock('engine')
         again = self.heat.load(stack)
         _, task = self.waiting(whole, 'UPDATE', again)
         assert 'heat_plugins_naming' in again['deployment'].data()
         assert 'within 60 s' in self.failed(task, again)
-        assert 'heat_plugins_naming' not in (
-            self.heat.load(stack)['deployment'].data()
-        )
+        assert 'heat_plugins_naming' not in self.data(stack)

@@ -46,7 +46,6 @@ def configs(*entries, **properties):
 
 
 def template(kind, properties, **sections):
-    """Return a template with the resource ``config``."""
     return {
         'heat_template_version': '2021-04-16',
         **sections,
@@ -65,10 +64,7 @@ def template(kind, properties, **sections):
     [
         (software_config.SoftwareConfig, heats.SoftwareConfig),
         (software_config.StructuredConfig, heats_structured.StructuredConfig),
-        (
-            software_config.SoftwareComponent,
-            heats_component.SoftwareComponent,
-        ),
+        (software_config.SoftwareComponent, heats_component.SoftwareComponent),
     ],
 )
 def test_each_has_heats_properties_and_attributes(ours, theirs):
@@ -85,7 +81,6 @@ class ConfigTest(heat_fixture.HeatTestCase):
         return loaded['config'].FnGetAtt(name)
 
     def row_of(self, types, kind, properties):
-        """Return what the classes store for a template."""
         engine = heat_fixture.Heat(types)
         engine.setup()
         self.addCleanup(engine.cleanup)

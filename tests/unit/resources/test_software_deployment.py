@@ -56,10 +56,9 @@ class LifeTest(deployments.DeploymentTestCase):
         assert not row.input_values
         assert row.stack_user_project_id is None
         # A config of nobody else is touched.
-        assert self.config_ids() == {source, self.handed[-1]['id']}
-        assert [config['id'] for config in self.in_metadata(stack)] == [
-            self.handed[-1]['id']
-        ]
+        number = self.handed[-1]['id']
+        assert self.config_ids() == {source, number}
+        assert [each['id'] for each in self.in_metadata(stack)] == [number]
         self.act(stack, 'SUSPEND')
         self.act(stack, 'RESUME')
         self.answer = None
@@ -70,11 +69,7 @@ class LifeTest(deployments.DeploymentTestCase):
         self.send(self.handed[-1])
         self.finish(task)
         assert self.actions() == [
-            'CREATE',
-            'UPDATE',
-            'SUSPEND',
-            'RESUME',
-            'DELETE',
+            *('CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE')
         ]
         assert len({config['id'] for config in self.handed}) == 5
         assert self.config_ids() == {source}
@@ -174,10 +169,7 @@ class UpdateTest(deployments.DeploymentTestCase):
             handed += runs
             assert len(self.handed) == handed, change
             assert self.current(stack).resource_id == before
-        for change in (
-            {'input_values': {'why': 'b'}},
-            {'server': 'other'},
-        ):
+        for change in ({'input_values': {'why': 'b'}}, {'server': 'other'}):
             given |= change
             before = self.current(stack).resource_id
             self.update(stack, deployments.template(config=config, **given))
@@ -210,15 +202,10 @@ class UpdateTest(deployments.DeploymentTestCase):
         assert found == 7
         assert len(self.in_metadata(stack)) == 1
         self.delete(stack)
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting()
         resource = self.current(stack)
-        error = exception.UpdateInProgress(resource_name='deployment')
         # It is left if an engine works on it, and it cannot be replaced.
-        with self.replacing(side_effect=error):
-            self.assertRaises(
-                type(error), resource.make_replacement, None, None, None
-            )
+        self.fails_to_replace(resource)
         (row,) = self.deployment_rows()
         assert row.status == 'IN_PROGRESS'
         with self.replacing():
@@ -226,18 +213,19 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assert_withdrawn(stack, 'has died')
         # What has failed is withdrawn first: nobody would come here again.
         self.delete(stack)
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting()
         resource = self.current(stack)
         resource.state_set('CREATE', 'FAILED', 'Engine has died')
-        with self.replacing(side_effect=error):
-            self.assertRaises(
-                type(error), resource.make_replacement, None, None, None
-            )
+        self.fails_to_replace(resource)
         self.assert_withdrawn(stack, 'has died')
 
+    def fails_to_replace(self, resource):
+        error = exception.UpdateInProgress(resource_name='deployment')
+        call = resource.make_replacement, None, None, None
+        with self.replacing(side_effect=error):
+            self.assertRaises(type(error), *call)
+
     def replacing(self, **options):
-        """Let Heat replace a deployment, or fail to."""
         return mock.patch.object(
             base.SoftwareDeployment, 'make_replacement', **options
         )
@@ -255,26 +243,18 @@ class ShownTest(deployments.DeploymentTestCase):
 
     def test_outputs_are_attributes_and_a_failure_has_its_reason(self):
         said = 'hm\nno space left\n'
-        stack, reason = self.fails(
-            deployments.template(),
-            {
-                'answer': {'deep': [1, 2]},
-                'deploy_stdout': 'out',
-                'deploy_stderr': said,
-                'deploy_status_code': 3,
-            },
-        )
-        assert 'the exit status (deploy_status_code) is 3: no space left' in (
-            reason
-        )
+        answer = {
+            'answer': {'deep': [1, 2]},
+            'deploy_stdout': 'out',
+            'deploy_stderr': said,
+            'deploy_status_code': 3,
+        }
+        stack, reason = self.fails(deployments.template(), answer)
+        said = 'the exit status (deploy_status_code) is 3: no space left'
+        assert said in reason
         resource = stack['deployment']
         assert resource.FnGetAtt('answer', 'deep', 1) == 2
-        for name, value in (
-            ('deploy_stdout', 'out'),
-            ('deploy_stderr', said),
-            ('deploy_status_code', 3),
-            ('trouble', None),
-        ):
+        for name, value in {**answer, 'trouble': None}.items():
             assert resource.FnGetAtt(name) == value
         # An output of the config comes before what we add.
         self.answer = {'signal_transport': 'carrier'}
@@ -310,11 +290,8 @@ class ShownTest(deployments.DeploymentTestCase):
         assert (config['config'], config['group']) == ('', 'Heat::Ungrouped')
         assert config['options'] == {}
         assert stack['deployment'].FnGetAtt('deploy_stdout') is None
-        self.assertRaises(
-            exception.InvalidTemplateAttribute,
-            stack['deployment'].FnGetAtt,
-            'answer',
-        )
+        call = stack['deployment'].FnGetAtt, 'answer'
+        self.assertRaises(exception.InvalidTemplateAttribute, *call)
 
     def test_the_api_shows_it_without_a_request_to_the_api(self):
         self.answer = {'answer': 'hello', 'deploy_stdout': 'said'}
@@ -325,14 +302,12 @@ class ShownTest(deployments.DeploymentTestCase):
         }
         stack = self.created()
         deployment, config = stack['deployment'], stack['config']
-        assert self.shown(
-            deployment
-        ) == self.heat.rpc.show_software_deployment(
-            self.heat.context, deployment.resource_id
-        )
-        assert self.shown(config) == self.heat.rpc.show_software_config(
-            self.heat.context, config.resource_id
-        )
+        for found, show in (
+            (deployment, self.heat.rpc.show_software_deployment),
+            (config, self.heat.rpc.show_software_config),
+        ):
+            stored = show(self.heat.context, found.resource_id)
+            assert self.shown(found) == stored
         # What is not there is null.
         found = api.format_resource_attributes(deployment, [*expected])
         assert expected.items() <= found.items()
@@ -342,19 +317,13 @@ class ShownTest(deployments.DeploymentTestCase):
         )
         assert deployment.get_live_state(deployment.properties) == {}
         # Yet one that the template has by its ID must be there.
-        with mock.patch.object(
-            type(deployment), 'external_id', deployment.resource_id
-        ):
-            self.assertRaises(
-                exception.StackValidationFailed, deployment.validate_external
-            )
+        kind, why = type(deployment), exception.StackValidationFailed
+        with mock.patch.object(kind, 'external_id', deployment.resource_id):
+            self.assertRaises(why, deployment.validate_external)
         config.resource_id = str(uuid.uuid4())
         assert 'id' not in self.shown(config)
-        self.assertRaises(
-            exception.EntityNotFound,
-            config.get_live_state,
-            config.properties,
-        )
+        call = config.get_live_state, config.properties
+        self.assertRaises(exception.EntityNotFound, *call)
         # A server sees neither, as before: the API's policy denies it.
         stack.context.roles.append(cfg.CONF.heat_stack_user_role)
         assert 'server_id' not in self.shown(deployment)
@@ -435,8 +404,7 @@ class CheckAndAdoptTest(deployments.DeploymentTestCase):
         assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
         self.swift.denied.clear()
         self.delete(adopted)
-        stack, task = self.waiting()
-        self.addCleanup(task.cancel)
+        stack, _ = self.waiting()
         adopted = self.adopt(stack)['deployment']
         assert adopted.status == 'FAILED'
         assert 'IN_PROGRESS' in adopted.status_reason

@@ -35,19 +35,11 @@ DAY = 86400
 
 
 def template(**given):
-    values = {'cron': '30 2 * * *', 'action': 'BACKUP', **given}
+    given = {'cron': '30 2 * * *', 'action': 'BACKUP', **given}
+    given = {name: value for name, value in given.items() if value is not None}
     return {
         'heat_template_version': '2021-04-16',
-        'resources': {
-            'nightly': {
-                'type': TYPE,
-                'properties': {
-                    name: value
-                    for name, value in values.items()
-                    if value is not None
-                },
-            }
-        },
+        'resources': {'nightly': {'type': TYPE, 'properties': given}},
     }
 
 
@@ -86,7 +78,6 @@ class ScheduleCase(heat_fixture.HeatTestCase):
 
 
 def examples():
-    """Return the properties of each schedule of the examples."""
     root = pathlib.Path(__file__).parents[3] / 'contrib/examples'
     return [
         each['properties']
@@ -156,13 +147,9 @@ class ScheduleTest(ScheduleCase):
         assert kept.record.since == NOW
         (row,) = self.rows()
         found = self.heat.load(stack)['nightly']
-        assert (row.number, row.id, row.name, row.stack_id, kept.text()) == (
-            found.id,
-            found.uuid,
-            'nightly',
-            stack.id,
-            row.text,
-        )
+        assert (row.number, row.id) == (found.id, found.uuid)
+        assert (row.name, row.stack_id) == ('nightly', stack.id)
+        assert row.text == kept.text()
         assert found.resource_id == kept.schedule.key == found.uuid
         assert schedule_rows.woken.is_set()
         assert [*schedule_rows.take_changed()] == [found.id]
@@ -176,10 +163,9 @@ class ScheduleTest(ScheduleCase):
         # Its attributes say what it does.
         self.now = NOW
         stack = self.created()
+        days = range(16, 21)
         for name, value in {
-            'next_times': [
-                f'2027-01-{day}T02:30:00Z' for day in range(16, 21)
-            ],
+            'next_times': [f'2027-01-{day}T02:30:00Z' for day in days],
             **dict.fromkeys(('last_time', 'last_run', 'last_operation')),
             **dict.fromkeys(('last_outcome', 'paused', 'reason'), ''),
             **dict.fromkeys(('missed', 'skipped', 'backfill'), 0),
@@ -246,7 +232,6 @@ class ScheduleTest(ScheduleCase):
         assert 'deleted' in self.get(stack, 'paused')
 
     def set(self, stack, text):
-        """Write a record; return the resource."""
         self.loaded = self.heat.load(stack)
         self.loaded['nightly'].data_set(schedule_rows.KEY, text)
         return self.loaded['nightly']

@@ -29,7 +29,6 @@ from tests.unit.resources import stack_domain
 
 class Case(deployments.DeploymentTestCase):
     def given(self, **properties):
-        """Return the inputs of a deployment that is delivered."""
         self.handed.clear()
         self.answer = None
         self.stack = self.heat.stack(
@@ -52,12 +51,9 @@ class Case(deployments.DeploymentTestCase):
 
     def done(self):
         self.stack['deployment'].signal({})
-        self.finish(self.task)
-        assert self.stack.status == 'COMPLETE'
-        self.stack.persist_state_and_release_lock('x')
+        self.completes(self.task, self.stack)
 
     def gone(self):
-        """Let it be done, and delete its deployment."""
         self.done()
         self.finish(self.heat.start(self.stack['deployment'].delete))
 
@@ -78,10 +74,7 @@ class ValidationTest(Case):
     def test_what_a_cloud_lacks_is_refused_before_there_is_a_stack(self):
         endpoints = self.heat.auth.endpoints
         endpoints['cloudformation'] = deployments.CFN
-        polling = {
-            'properties': {'software_config_transport': 'POLL_SERVER_HEAT'}
-        }
-        host = {'type': 'OS::Heat::DeployedServer', **polling}
+        host = deployments.template()['resources']['server']
         whole = deployments.template(
             signal_transport='NO_SIGNAL',
             trigger_url=True,
@@ -98,11 +91,8 @@ class ValidationTest(Case):
         }
         group = {'kind': 'OS::Heat::SoftwareDeploymentGroup', 'server': None}
         for transport, service in lacking.items():
-            for more in (
-                {},
-                {**group, 'servers': {}},
-                {**group, 'servers': {'a': 'x'}},
-            ):
+            for servers in (None, {}, {'a': 'x'}):
+                more = {} if servers is None else group | {'servers': servers}
                 said = self.refused(transport, **more)
                 assert 'cannot be used; AUTO uses' in said
                 assert wording.no_service(service) in said
@@ -113,12 +103,9 @@ class ValidationTest(Case):
         for transport in ('AUTO', 'NO_SIGNAL', 'HEAT_SIGNAL'):
             self.validate(transport)
         # A server that polls a URL is told what works.
-        polling['properties']['software_config_transport'] = 'POLL_TEMP_URL'
+        host['properties']['software_config_transport'] = 'POLL_TEMP_URL'
         server = {'get_resource': 'host'}
-        for more in (
-            {'server': server},
-            {**group, 'servers': {'a': server}},
-        ):
+        for more in ({'server': server}, {**group, 'servers': {'a': server}}):
             said = self.refused('NO_SIGNAL', resources={'host': host}, **more)
             assert 'host has POLL_TEMP_URL' in said
             assert 'POLL_SERVER_CFN' in said
@@ -127,18 +114,12 @@ class ValidationTest(Case):
         parts = whole['resources']
         parts['another'] = parts.pop('deployment')
         for said in ('host has POLL_TEMP_URL', 'another.properties.trigger'):
-            error = self.assertRaises(
-                exception.StackValidationFailed,
-                self.heat.preview,
-                stack,
-                whole,
-            )
-            assert said in str(error)
+            why, call = exception.StackValidationFailed, self.heat.preview
+            assert said in str(self.assertRaises(why, call, stack, whole))
             parts['another']['properties']['server'] = 'one'
         # A URL of heat.conf serves without a catalogue.
         name = 'heat_waitcondition_server_url'
         cfg.CONF.set_override(name, deployments.CFN)
-        self.addCleanup(cfg.CONF.clear_override, name)
         self.validate('CFN_SIGNAL')
         cfg.CONF.clear_override(name)
         # Nothing is refused while the catalogue cannot be had.
@@ -168,20 +149,16 @@ class AutoTest(Case):
         self.done()
         self.delete(self.stack)
 
-        def no_urls():
-            self.swift = fake_swift.Cluster(tempurl=False)
-
-        def denied():
-            self.swift.denied.add(deployments.PROJECT)
-
-        for break_store in (
-            no_urls,
-            lambda: self.swift.fail(1000, 503),
-            lambda: self.swift.fail(1000, 401),
-            denied,
+        for swift, status, denied in (
+            (fake_swift.Cluster(tempurl=False), 0, ()),
+            (fake_swift.Cluster(), 503, ()),
+            (fake_swift.Cluster(), 401, ()),
+            (fake_swift.Cluster(), 0, {deployments.PROJECT}),
         ):
-            self.swift = fake_swift.Cluster()
-            break_store()
+            self.swift = swift
+            if status:
+                swift.fail(1000, status)
+            swift.denied.update(denied)
             assert self.chosen() == 'CFN_SIGNAL'
             self.done()
             found = self.stack['deployment']
@@ -215,9 +192,8 @@ class AutoTest(Case):
                     broken.enter_context(
                         mock.patch.object(cls, 'prepare', side_effect=error)
                     )
-            _, reason = self.fails(
-                deployments.template(signal_transport='AUTO'), {}
-            )
+            whole = deployments.template(signal_transport='AUTO')
+            _, reason = self.fails(whole, {})
         assert (
             'cannot be used. TEMP_URL_POLL: no TEMP_URL_POLL here. '
             'ZAQAR_SIGNAL: no ZAQAR_SIGNAL here. '
@@ -227,26 +203,17 @@ class AutoTest(Case):
         # What passes in Keystone is ridden out.
         self.swift = fake_swift.Cluster()
         self.swift.denied.add(deployments.PROJECT)
+        kind = deployments.OURS['OS::Heat::SoftwareDeployment']
         for error in (
             ks_exceptions.ConnectFailure('no route'),
             ks_exceptions.ServiceUnavailable(),
         ):
-            with mock.patch.object(
-                deployments.OURS['OS::Heat::SoftwareDeployment'],
-                '_create_user',
-                side_effect=error,
-            ):
-                self.given_nothing()
+            stack = self.heat.stack(whole, self.getUniqueString())
+            with mock.patch.object(kind, '_create_user', side_effect=error):
+                self.stack, self.task = self.waiting(stack=stack)
+                assert not self.in_metadata(self.stack)
             self.step(self.task, 9)
             self.done()
-
-    def given_nothing(self):
-        whole = deployments.template(signal_transport='AUTO')
-        self.answer = None
-        self.stack = self.heat.stack(whole, self.getUniqueString())
-        self.task = self.heat.begin(self.stack, 'CREATE')
-        assert not self.step(self.task, 9), self.stack.status_reason
-        assert not self.in_metadata(self.stack)
 
 
 class UrlTest(Case):
@@ -319,9 +286,8 @@ class UrlTest(Case):
                 self.swift.denied.add(deployments.PROJECT)
             # The user that a URL was made for first can log in, too.
             for has_url in (False, True):
-                given = self.given(
-                    signal_transport=wanted, trigger_url=has_url
-                )
+                more = {'trigger_url': has_url}
+                given = self.given(signal_transport=wanted, **more)
                 assert given['deploy_auth_url']
                 assert 'deploy_signal_id' not in given
                 user_id = given['deploy_user_id']
@@ -333,10 +299,8 @@ class UrlTest(Case):
                     assert chosen == 'ZAQAR_SIGNAL'
                     assert given['deploy_queue_id']
                     # A user of the stack may read the row.
-                    assert (
-                        self.row.stack_user_project_id
-                        == self.stack.stack_user_project_id
-                    )
+                    users = self.stack.stack_user_project_id
+                    assert self.row.stack_user_project_id == users
                 self.gone()
                 assert user_id not in self.domain.passwords
         # Without an endpoint it cannot be used: it is lost after the stack
@@ -387,11 +351,8 @@ class FileTest(Case):
 
     def setUp(self):
         super().setUp()
-        self.patch(
-            transports,
-            'TRANSPORTS',
-            {'FILE': FileSignal, **transports.TRANSPORTS},
-        )
+        table = {'FILE': FileSignal, **transports.TRANSPORTS}
+        self.patch(transports, 'TRANSPORTS', table)
         folder = self.enterContext(tempfile.TemporaryDirectory())
         SHARE.append(pathlib.Path(folder))
         self.addCleanup(SHARE.clear)

@@ -55,9 +55,8 @@ class WorkflowTest(fake_mistral.MistralTestCase):
 
     def add_execution(self, name='stack.it.main', **more):
         """Start an execution as a user of Mistral does; return its row."""
-        identifier = f'{len(self.executions.rows):032}'
-        row = {'id': identifier, 'workflow_name': name, **more}
-        self.executions.begin(row)
+        row = {'id': f'{len(self.executions.rows):032}', 'workflow_name': name}
+        self.executions.begin({**row, **more})
         return self.executions.latest()
 
     def rows(self):
@@ -69,7 +68,6 @@ class WorkflowTest(fake_mistral.MistralTestCase):
         return loaded['it'].signal(body)
 
     def fail(self, body=None):
-        """Return the error of a signal, which Heat does not hear of."""
         # Heat need not read what others of the stack have.
         assert self.signal(body) is False
         return self.attribute('signals')[0]['error']
@@ -236,6 +234,7 @@ class WorkflowTest(fake_mistral.MistralTestCase):
             for each in stack.values():
                 self.assertRaises(exception.HeatException, each.validate)
         tasks = {'tasks': HEATS['tasks'], 'type': 'direct'}
+        two = {'definition': TWO}
         for properties, said in (
             ({}, '"definition"'),
             ({'type': 'direct'}, '"definition"'),
@@ -244,14 +243,8 @@ class WorkflowTest(fake_mistral.MistralTestCase):
             ({'definition': '- a'}, 'resources.it.properties: '),
             ({**tasks, 'name': []}, 'name: Value must be a string'),
             # Use must fit the definition.
-            (
-                {'definition': TWO, 'default_workflow': 'gone'},
-                'has only main, sub',
-            ),
-            (
-                {'definition': TWO, 'input': {'z': 1}},
-                '"input" has z, which no workflow',
-            ),
+            ({**two, 'default_workflow': 'gone'}, 'has only main, sub'),
+            ({**two, 'input': {'z': 1}}, '"input" has z, which no workflow'),
         ):
             assert said in self.invalid(**properties)
         # Mistral is asked once, and has its words.
@@ -300,10 +293,8 @@ class WorkflowTest(fake_mistral.MistralTestCase):
         loaded = self.heat.load(self.stack)
         assert len(loaded['it'].data()) < 13
         # One to a resource that has just gone is no trouble.
-        gone = exception.NotFound('x')
-        with mock.patch.object(
-            workflow.Workflow, 'data_set', side_effect=gone
-        ):
+        gone = mock.Mock(side_effect=exception.NotFound('x'))
+        with mock.patch.object(workflow.Workflow, 'data_set', gone):
             self.signal()
         # The body of an alarm may be the input.
         self.delete()
@@ -324,14 +315,12 @@ class WorkflowTest(fake_mistral.MistralTestCase):
             with mock.patch.object(callers, 'of', return_value=caller):
                 said = send()
             assert len(self.rows()) == runs
-            if not runs:
-                assert 'may not update the stack (policy stacks' in said
+            assert runs or 'may not update the stack (policy stacks' in said
         # Nor is a reader shown the URL.
         self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
         for is_reader in (True, False, True):
-            with mock.patch.object(
-                callers, 'may_not_update', return_value=is_reader
-            ):
+            may_not = mock.Mock(return_value=is_reader)
+            with mock.patch.object(callers, 'may_not_update', may_not):
                 url = self.attribute('alarm_url')
             assert (url is None) == is_reader, url
         # What passes is retried.
@@ -351,11 +340,8 @@ class WorkflowTest(fake_mistral.MistralTestCase):
         self.add_execution('stack.it.sub', state='SUCCESS')
         self.update(definition=ONE)
         assert 'stack.it.sub' in self.workflows.names()
-        (told,) = [
-            said
-            for _, said in self.reasons('UPDATE')
-            if 'Mistral keeps' in said
-        ]
+        said = [told for _, told in self.reasons('UPDATE')]
+        (told,) = (each for each in said if 'Mistral keeps' in each)
         assert 'stack.it.sub' in told
         # A trigger that runs it keeps it as well.
         running['state'] = 'SUCCESS'
