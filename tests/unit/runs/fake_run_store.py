@@ -2,22 +2,17 @@
 """A strict store of runs, in memory, for what leads and shows them.
 
 See `run_store.RunStore`; what only heat-engine's services ask, it lacks.
-
-It keeps what JSON can say. On request it loses any compare-and-swap, cuts off
-any transaction, keeps the answer of a commit to itself, and shows commits
-late, as a node of a cluster may.
+On request it loses any compare-and-swap, cuts off any transaction, keeps the
+answer of a commit to itself, and shows commits late, as a cluster may.
 """
 
 import contextlib
 import copy
 import dataclasses
-import json
 import threading
 
 from heat_plugins import errors
-from heat_plugins import stored
 from heat_plugins.runs import overview
-from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import telling
 
@@ -41,16 +36,14 @@ class FakeRunStore:
     :ivar is_late: whether reading shows nothing that is committed from now on.
     :ivar given: the deliveries whose rows are there, by deployment.
     :ivar settled: how attempts ended that their rows say, by deployment.
-    :ivar steps: how many were stored.
     """
 
     def __init__(self):
         self.now = 1_800_000_000.0
-        self.aborts = self.silent = self.losing = self.steps = 0
+        self.aborts = self.silent = self.losing = 0
         self.given, self.settled = {}, {}
         self._lock = threading.RLock()
-        self._runs, self._deleted = {}, set()
-        self._shown = None
+        self._runs, self._shown = {}, None
 
     @property
     def is_late(self):
@@ -65,10 +58,7 @@ class FakeRunStore:
     def create(self, project_id, run, engine_id, *, tick=None):
         assert tick is None
         with self._transaction():
-            found = self._runs.get(run.id)
-            if run.id in self._deleted:
-                raise errors.Exists(run.id)
-            if found:
+            if found := self._runs.get(run.id):
                 kept = found.stored
                 if kept.project_id == project_id and run_store.is_same_order(
                     kept.run.order, run.order
@@ -77,7 +67,7 @@ class FakeRunStore:
                 raise errors.Exists(run.id)
             kept = run_store.StoredRun(
                 project_id=project_id,
-                run=_through_json(run),
+                run=run,
                 version=0,
                 engine_id=engine_id,
                 revisions=(0,) * len(run.attempts),
@@ -189,7 +179,6 @@ class FakeRunStore:
                 self.given.pop(row_id, None)
                 self.settled.pop(row_id, None)
             kept.last_step = step_id
-            self.steps += 1
             if engine_id:
                 kept.stored = dataclasses.replace(
                     kept.stored, engine_id=engine_id
@@ -227,9 +216,7 @@ class FakeRunStore:
         # What has been answered since stays.
         kept.stored = dataclasses.replace(
             stepped,
-            run=_through_json(
-                dataclasses.replace(after, attempts=tuple(attempts))
-            ),
+            run=dataclasses.replace(after, attempts=tuple(attempts)),
             revisions=tuple(map(max, revisions, now.revisions)),
         )
         return stepped
@@ -267,9 +254,7 @@ class FakeRunStore:
             return after is before
         kept.stored = dataclasses.replace(
             kept.stored,
-            run=_through_json(
-                kept.stored.run.attempted({key.number: vars(after)})
-            ),
+            run=kept.stored.run.attempted({key.number: vars(after)}),
             revisions=tuple(
                 revision + (number == key.number)
                 for number, revision in enumerate(kept.stored.revisions)
@@ -290,7 +275,6 @@ class FakeRunStore:
                 raise errors.Refused(
                     f'{run_id} has not ended; cancel it first'
                 )
-            self._deleted.add(run_id)
             del self._runs[run_id]
 
     # What tests say
@@ -299,7 +283,7 @@ class FakeRunStore:
     def _transaction(self):
         """Change all or nothing; fail as it is told."""
         with self._lock:
-            before = self._runs, self.given, self.settled, self.steps
+            before = self._runs, self.given, self.settled
             self._runs = {
                 run_id: dataclasses.replace(each, keys=dict(each.keys))
                 for run_id, each in self._runs.items()
@@ -311,7 +295,7 @@ class FakeRunStore:
                     self.aborts -= 1
                     raise errors.Unavailable('cut off before its commit')
             except BaseException:
-                self._runs, self.given, self.settled, self.steps = before
+                self._runs, self.given, self.settled = before
                 raise
             if self.silent:
                 self.silent -= 1
@@ -331,28 +315,6 @@ class FakeRunStore:
         if run_id not in self._runs:
             raise errors.NotFound(run_id)
         return self._runs[run_id]
-
-
-def _through_json(run):
-    """Return a run as a database would give it back."""
-    order = dataclasses.replace(run.order, members=())
-    return run_records.RunRecord(
-        order=dataclasses.replace(
-            _read(run_records.RunOrder, order),
-            members=[
-                _read(run_records.RunTarget, each)
-                for each in run.order.members
-            ],
-        ),
-        control=_read(run_records.Control, run.control),
-        attempts=tuple(
-            _read(run_records.Attempt, each) for each in run.attempts
-        ),
-    )
-
-
-def _read(kind, value):
-    return stored.read(kind, json.loads(json.dumps(stored.dump(value))))
 
 
 def _order(kept):
