@@ -11,6 +11,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import stores
 from heat_plugins.runs import logs
 from heat_plugins.runs import run_objects
 from heat_plugins.signals import live
@@ -24,7 +25,7 @@ def body(offset, content, head=HEAD, ring=RING):
     return b'1 %d %d %d\n' % (offset, head, ring) + content
 
 
-class LogsCase(testtools.TestCase):
+class Case(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 1_800_000_000.0
@@ -41,17 +42,16 @@ class LogsCase(testtools.TestCase):
         self.url = given[live.LOG_INPUT]
         self.reader = self.new_reader()
 
-    def new_reader(self):
-        source = logs.RunLogs(
+    def source(self):
+        return logs.RunLogs(
             self.store, self.container, f'runs/logs/{RUN}/', lambda: self.now
         )
-        return logs.Reader(source, self.objects.log)
 
-    def folder(self):
-        return cleaning.everything(
-            self.store, self.container, self.objects.log
-        )
+    def new_reader(self):
+        return logs.Reader(self.source(), self.objects.log)
 
+
+class OneTest(Case):
     def send(self, name, content):
         """PUT below the prefix, as the server does."""
         # A listing holds for a moment.
@@ -125,7 +125,7 @@ class LogsCase(testtools.TestCase):
         self.assertRaises(errors.TooManyObjects, cleaning.delete_below, *place)
         self.send('of-its-own', b'x')
         cleaning.delete_below(*place)
-        assert [*self.folder()] == []
+        assert [*cleaning.everything(*place)] == []
 
     def test_what_the_store_shows_late_or_as_it_was_is_waited_for(self):
         self.sent(0, b'half')
@@ -297,3 +297,66 @@ class LogsCase(testtools.TestCase):
         self.now += 1
         self.sent(0, b'one two')
         assert self.content() == b' two'
+
+
+class ManyTest(Case):
+    """No server keeps the output of another one from being read."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(stores, 'PAGE', 10)
+        self.patch(logs, '_MOST', 100)
+        source = self.source()
+        self.folders = [
+            run_objects.RunObjects(self.store, 'stack', RUN, member, 1).log
+            for member in range(9)
+        ]
+        self.readers = [logs.Reader(source, each) for each in self.folders]
+        self.kept = self.cluster.container(self.container).objects
+
+    def print(self, text, members):
+        for member in members:
+            name = f'{self.folders[member]}000000'
+            self.store.put_object(self.container, name, body(0, text, 1, 1))
+
+    def junk(self, name, number):
+        self.kept.update({name.format(n): b'' for n in range(number)})
+
+    def read(self, members):
+        """Return what is new of some members."""
+        self.now += 1
+        self.cluster.seen.clear()
+        parts = [[*self.readers[member].read()] for member in members]
+        return {b''.join(one.content for one in each) for each in parts}
+
+    def listings(self):
+        return [one for one in self.cluster.seen if 'prefix' in one.query]
+
+    def test_junk_of_one_server_hides_no_other(self):
+        members = range(4)
+        self.print(b'one\n', members)
+        for member in (0, 2):
+            self.junk(self.folders[member] + '000000.{:06d}', 300)
+        assert self.read(members) == {b'one\n'}
+        self.print(b'one\ntwo\n', members)
+        assert self.read(members) == {b'two\n'}
+
+    def test_junk_costs_a_few_requests_and_not_one_for_each_page(self):
+        # This is of no run.
+        self.junk(f'runs/logs/{RUN}' + '/00001.1.{:06d}/000000', 2000)
+        self.junk(self.folders[1] + '000000.{:06d}', 1000)
+        self.patch(logs, '_MOST', 500)
+        members = range(4)
+        self.print(b'one\n', members)
+        self.read(members)
+        self.print(b'one\ntwo\n', members)
+        assert self.read(members) == {b'two\n'}
+        # 3000 objects are 300 pages: 50 are of all runs, 101 of that one.
+        assert len(self.listings()) < 170
+
+    def test_one_listing_tells_of_all_servers(self):
+        members = range(9)
+        self.print(b'one\n', members)
+        self.read(members)
+        self.read(members)
+        assert len(self.listings()) == 1
