@@ -25,8 +25,7 @@ SECRET = 'hunter2-correct-horse'
 
 declared = st.lists(
     st.fixed_dictionaries(
-        {'name': anything.plain_text},
-        optional={'error_output': st.booleans()},
+        {'name': anything.plain_text}, optional={'error_output': st.booleans()}
     ),
     max_size=5,
 )

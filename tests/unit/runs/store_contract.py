@@ -66,11 +66,7 @@ def delivery(run_id, number):
         config_id=f'{run_id}-config-{number}',
         action='BACKUP',
         draft=heat_values.DerivedConfig(
-            name='backup',
-            group='script',
-            config='true',
-            inputs=[],
-            outputs=[],
+            name='backup', group='script', config='true', inputs=[], outputs=[]
         ),
         input_values=None,
         signalling=deliveries.Signalling(
