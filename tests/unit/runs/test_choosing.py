@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which targets a run has, and which it leaves out."""
+"""Which deployments stacks have, and which of them are targets of a run."""
 
 import dataclasses
 
 import pytest
+import testtools
 
 from heat_plugins import errors
 from heat_plugins import heat_values
@@ -216,3 +217,93 @@ def test_what_has_no_targets_or_too_many_is_refused(
     monkeypatch.setattr(run_records, 'MOST', 1)
     with pytest.raises(errors.Error, match=said):
         choose(heat, **wanted)
+
+
+class FindTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.heat = fake_heat.Heat()
+        self.stack = self.heat.add_stack('shop')
+        self.heat.add_deployment(self.stack)
+        self.nested = self.heat.add_stack('shop-tier', parent=self.stack.id)
+        kind, nested = 'OS::Heat::SoftwareDeploymentGroup', self.nested.id
+        self.heat.add_resource(self.stack, 'tier.one', kind, nested, nested)
+        self.heat.add_deployment(self.nested, '0', 'server-2')
+        self.heat.add_deployment(self.nested, '1', 'server-3')
+
+    def find(self, stack, *resources):
+        wanted = ordering.Wanted(stacks=(stack,), resources=resources)
+        return selecting.Chooser(self.heat).deployments(wanted)
+
+    def paths(self, *resources, stack='shop'):
+        return [one.resource for one in self.find(stack, *resources)]
+
+    def test_by_path_through_nested_stacks_of_which_each_leads_to_all(self):
+        assert self.paths() == self.paths(stack=self.nested.id)
+        for stack in 'shop', self.nested.id:
+            (target,) = self.find(stack, 'tier.one.1')
+            assert target.server_id == 'server-3'
+            assert self.stack.id == target.stack_id
+        # A type of the stack's own environment may be a deployment.
+        kind = 'My::Deployment'
+        self.heat.add_deployment(self.stack, 'own', 'server-4', kind=kind)
+        assert self.paths('own') == ['own']
+
+    def test_what_is_not_there(self):
+        for stack, resource in (
+            ('shop', 'nothing'),
+            ('shop', 'db_config'),
+            ('of-another-project', 'db'),
+        ):
+            self.assertRaises(errors.NotFound, self.find, stack, resource)
+        exc = self.assertRaises(errors.NotFound, self.find, 'shpo')
+        assert '; did you mean "shop"?' in str(exc)
+        self.heat.failing = {'stack_names': errors.Denied('no', 403)}
+        exc = self.assertRaises(errors.NotFound, self.find, 'shpo')
+        assert 'no stack shpo' in str(exc)
+
+    def test_actions_and_their_inputs(self):
+        (target,) = self.find('shop', 'db')
+        assert list(target.actions) == ['CREATE', 'BACKUP', 'FAIL/OVER']
+        assert target.offered == ['BACKUP', 'FAIL/OVER']
+        assert target.tool('FAIL/OVER') == 'ansible'
+        assert list(target.inputs) == fake_heat.INPUTS
+        assert list(target.declared) == fake_heat.INPUTS
+        # What the stack gives undeclared.
+        level = [{'name': 'level'}]
+        self.heat.add_deployment(self.stack, 'other', inputs=level)
+        (target,) = self.find('shop', 'other')
+        names = [one['name'] for one in target.declared]
+        assert names == ['level', 'password']
+
+    def test_time_limits_are_the_templates(self):
+        self.stack = self.heat.add_stack('timed', limit='300', key='******')
+        for name, properties, found in (
+            ('own', {'timeout': 7, 'delivery_timeout': '9'}, (7, 9)),
+            ('given', {'timeout': {'get_param': 'limit'}}, (300, None)),
+            ('none', {}, (None, None)),
+            # What only Heat can work out: as the server was told.
+            ('joined', {'timeout': {'str_split': [',', '5', 0]}}, (60, None)),
+            ('hidden', {'timeout': {'get_param': 'key'}}, (60, None)),
+        ):
+            given = {'properties': properties}
+            row = self.heat.add_deployment(self.stack, name, **given)
+            told = {'name': 'deploy_signal_timeout', 'value': '60'}
+            self.heat.configs[row.config_id].inputs.append(told)
+            (target,) = self.find('timed', name)
+            assert found == (target.timeout, target.delivery_timeout), name
+
+    def test_members_of_a_group_that_has_no_resources(self):
+        servers = {'a': 'server-2', 'b.c': 'server-3'}
+        members = self.heat.add_group(
+            self.stack, 'fleet', servers, properties={'timeout': 77}
+        )
+        assert self.paths('fleet.b.c') == ['fleet.b.c']
+        (target,) = self.find('shop', members['a'].id)
+        assert (target.resource, target.timeout) == ('fleet.a', 77)
+        assert target.server_id == 'server-2'
+        # Its config was withdrawn from its server.
+        row = members['a']
+        self.heat.rows[row.id] = dataclasses.replace(row, server_id='group')
+        self.heat.attributes['fleet', 'members']['a']['config'] = None
+        assert self.paths('fleet') == ['fleet.b.c']
