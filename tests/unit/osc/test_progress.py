@@ -3,10 +3,11 @@
 
 import contextlib
 import io
+import os
 import re
 import time
+from unittest import mock
 
-import fixtures
 import pytest
 import testtools
 
@@ -20,18 +21,12 @@ from tests.unit.osc import base
 class DisplayTestCase(testtools.TestCase):
     """What a display writes to a stream as soon as it writes anything."""
 
-    terminal = 'xterm'
-    encoding = 'utf-8'
-    columns = '100'
+    terminal, encoding, on_error = 'xterm', 'utf-8', 'strict'
 
     def setUp(self):
         super().setUp()
-        for name, value in (
-            ('TERM', self.terminal),
-            ('COLUMNS', self.columns),
-            ('NO_COLOR', '1'),
-        ):
-            self.useFixture(fixtures.EnvironmentVariable(name, value))
+        given = {'TERM': self.terminal, 'COLUMNS': '100', 'NO_COLOR': '1'}
+        self.enterContext(mock.patch.dict(os.environ, given))
         self.patch(progress.Display, 'delay', 0.0)
         self.patch(progress.Display, 'interval', 0.01)
         self.log = self.stream(False)
@@ -39,7 +34,7 @@ class DisplayTestCase(testtools.TestCase):
 
     def stream(self, terminal):
         found = io.TextIOWrapper(
-            io.BytesIO(), self.encoding, 'strict', write_through=True
+            io.BytesIO(), self.encoding, self.on_error, write_through=True
         )
         found.isatty = lambda: terminal
         return found
@@ -108,13 +103,8 @@ class DumbTest(DisplayTestCase):
 
 
 class AsciiTest(DisplayTestCase):
-    encoding = 'ascii'
-
-    def stream(self, terminal):
-        found = super().stream(terminal)
-        # As Python makes its standard error.
-        found.reconfigure(errors='backslashreplace')
-        return found
+    # As Python makes its standard error.
+    encoding, on_error = 'ascii', 'backslashreplace'
 
     def test_nothing_raises_and_a_bar_is_ascii(self):
         for stream in (self.screen, self.log):
@@ -145,10 +135,10 @@ class DeploymentTest(DisplayTestCase):
                 show.changed(found)
                 if stream is self.screen:
                     self.appears(stream, '3 resources')
-        assert (
-            self.text(self.log) == 'Warning: beware\nPlan shop: CREATE\n'
-            'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n'
-        )
+        assert self.text(self.log).splitlines() == [
+            *('Warning: beware', 'Plan shop: CREATE', 'a FAILED: [b]no[/b]'),
+            'Stack shop: CREATE_IN_PROGRESS',
+        ]
 
 
 class ValidationsTest(DisplayTestCase):
