@@ -18,25 +18,25 @@ _State = run_records.State
 
 
 def record(members=6, **limits):
-    return run_records.RunRecord.new(
-        run_records.RunOrder(
-            id='20270115T080000Z-00c0ffee',
-            action='BACKUP',
-            limits=run_records.RunLimits.asked(limits),
-            members=tuple(
-                run_records.RunTarget(
-                    stack_id='s',
-                    stack_name='shop',
-                    resource=f'db{n}',
-                    deployment_id=f'd{n}',
-                    server_id=f'v{n}',
-                )
-                for n in range(members)
-            ),
-            created_at=NOW,
-            created_by='ann',
+    targets = tuple(
+        run_records.RunTarget(
+            stack_id='s',
+            stack_name='shop',
+            resource=f'db{n}',
+            deployment_id=f'd{n}',
+            server_id=f'v{n}',
         )
+        for n in range(members)
     )
+    order = run_records.RunOrder(
+        id='20270115T080000Z-00c0ffee',
+        action='BACKUP',
+        limits=run_records.RunLimits.asked(limits),
+        members=targets,
+        created_at=NOW,
+        created_by='ann',
+    )
+    return run_records.RunRecord.new(order)
 
 
 def ended(found, *members, state=_State.COMPLETE, at=NOW):
@@ -104,6 +104,7 @@ def play(run, story):
     return run, reason
 
 
+YES = {'yes': True}
 CASES = """
 # One starts as another ends; a percentage is one run at least.
 6 max_concurrent=2: >01 =1 >2
@@ -176,15 +177,10 @@ def test_what_a_run_does_next(case):
         r'(.*?): (.*)(?:\n  (.*))?', case
     ).groups()
     members, *limits = given.split()
-    run = record(
-        int(members),
-        **{
-            name: int(value)
-            if value.isdigit()
-            else {'yes': True}.get(value, value)
-            for name, _, value in (each.partition('=') for each in limits)
-        },
-    )
+    asked = dict(each.split('=') for each in limits)
+    for name, value in asked.items():
+        asked[name] = int(value) if value.isdigit() else YES.get(value, value)
+    run = record(int(members), **asked)
     story = story.replace('{late}', '@119 - @120')
     story = story.replace('{ended}', '@121 > !TIMED_OUT retry')
     after, found = play(run, story)
@@ -225,13 +221,10 @@ class RetryTest(testtools.TestCase):
         return deciding.retry(self.found, NOW, 'bob', only)
 
     def test_the_failure_is_kept(self):
-        again = deciding.advance(self.retried(), NOW).run
-        again = ended(again, 1)
-        shown = overview.target(again, 1)['attempts']
-        assert [(each['attempt'], each['state']) for each in shown] == [
-            (1, 'failed'),
-            (2, 'complete'),
-        ]
+        again = ended(deciding.advance(self.retried(), NOW).run, 1)
+        first, second = overview.target(again, 1)['attempts']
+        assert (first['attempt'], first['state']) == (1, 'failed')
+        assert (second['attempt'], second['state']) == (2, 'complete')
         assert len(overview.target(again, 0)['attempts']) == 1
 
     def test_it_runs_what_is_named(self):
@@ -245,13 +238,9 @@ class RetryTest(testtools.TestCase):
             ('shop db3', [3]),
         ):
             assert members == self.retried(only).pending, only
-
-        assert overview.counts(self.retried('failed')) == {
-            'complete': 1,
-            'pending': 1,
-            'timed-out': 1,
-            'not-started': 2,
-        }
+        counts = {'complete': 1, 'pending': 1, 'timed-out': 1}
+        counts['not-started'] = 2
+        assert overview.counts(self.retried('failed')) == counts
         for only in ('complete', 'db0', 'no-such', ''):
             assert 'no target without success' in deciding.refusal(
                 self.found, deciding.RETRY, only=only
@@ -266,20 +255,18 @@ class RetryTest(testtools.TestCase):
 
     def test_long_outputs_of_former_attempts_are_cut(self):
         outputs = {f'o{n}': 'x' * 4096 for n in range(6)}
-        self.found = self.found.attempted(
-            {1: {'outputs': outputs, 'cut': {'o0': 5000}}}
-        )
+        long = {'outputs': outputs, 'cut': {'o0': 5000}}
+        self.found = self.found.attempted({1: long})
         former = self.retried().attempts[1].every[0]
         assert [*former.outputs][:3] == ['o0', 'o1', 'o2']
         assert sum(map(len, former.outputs.values())) < 16 * 1024
         assert former.cut == {'o0': 5000, 'o3': 4096, 'o4': 4096, 'o5': 4096}
 
     def test_it_is_kept_who_cancelled_an_attempt(self):
-        self.found = self.found.attempted(
-            {1: {'state': _State.CANCELLED}}
-        ).changed(stopped_by='ann')
-        attempt = self.retried().attempts[1].every[0]
-        assert attempt.cancelled_by == 'ann'
+        self.found = self.found.changed(stopped_by='ann')
+        cancelled = {1: {'state': _State.CANCELLED}}
+        self.found = self.found.attempted(cancelled)
+        assert self.retried().attempts[1].every[0].cancelled_by == 'ann'
 
 
 def test_the_limits_that_were_written_can_be_read():
@@ -307,16 +294,9 @@ def test_what_is_no_limit_is_refused(name, value):
 
 
 def ran(found, *members, start=0, end=None, state=_State.COMPLETE):
-    return found.attempted(
-        {
-            n: {
-                'state': state,
-                'started_at': NOW + start,
-                'ended_at': None if end is None else NOW + end,
-            }
-            for n in members
-        }
-    )
+    ended_at = None if end is None else NOW + end
+    made = {'state': state, 'started_at': NOW + start, 'ended_at': ended_at}
+    return found.attempted(dict.fromkeys(members, made))
 
 
 class OverviewTest(testtools.TestCase):
