@@ -69,6 +69,10 @@ class OneTest(Case):
     def slot(self, number):
         return bytes([65 + number % 26]) * live.SLOT
 
+    def slots(self, *numbers):
+        for number in numbers:
+            self.sent(number, self.slot(number))
+
     def read(self):
         self.now += 1
         return [(one.left_out, one.content) for one in self.reader.read()]
@@ -76,10 +80,9 @@ class OneTest(Case):
     def content(self):
         return b''.join(content for _, content in self.read())
 
-    def name(self, number):
-        offset = number * live.SLOT
-        slot = live.slot_name(offset, HEAD, RING)
-        return self.objects.log + slot
+    def place(self, number):
+        slot = live.slot_name(number * live.SLOT, HEAD, RING)
+        return self.container, self.objects.log + slot
 
     def test_it_begins_and_ends_when_the_server_says_so(self):
         assert self.read() == []
@@ -107,8 +110,7 @@ class OneTest(Case):
         # Until the server corrects it.
         self.sent(1, b'right')
         assert self.content() == b'right'
-
-    def test_many_of_one_name_in_folders_are_fetched_once(self):
+        # Many of one name in folders are none.
         for number in range(200):
             self.send(f'{number:03d}/000000', body(0, b'%d' % number))
         for _ in range(2):
@@ -130,7 +132,7 @@ class OneTest(Case):
     def test_what_the_store_shows_late_or_as_it_was_is_waited_for(self):
         self.sent(0, b'half')
         self.sent(1, b'next')
-        self.cluster.lagging.add((self.container, self.name(0)))
+        self.cluster.lagging.add(self.place(0))
         assert self.read() == []
         self.cluster.lagging.clear()
         assert self.content() == b'half'
@@ -138,8 +140,7 @@ class OneTest(Case):
         assert self.slot(0)[4:] + b'next' == self.content()
 
     def test_what_was_written_over_is_left_out_and_counted(self):
-        for number in range(8):
-            self.sent(number, self.slot(number))
+        self.slots(*range(8))
         self.sent(8, b'tail')
         found = self.read()
         assert [(0, self.slot(0)), (0, self.slot(1))] == found[:HEAD]
@@ -149,14 +150,11 @@ class OneTest(Case):
 
     def test_a_part_that_lags_in_the_ring_is_not_left_out(self):
         # The oldest one that the ring has.
-        for number in range(5):
-            self.sent(number, self.slot(number))
-        place = self.container, self.name(2)
-        self.cluster.lagging.add(place)
+        self.slots(*range(5))
+        self.cluster.lagging.add(self.place(2))
         assert self.content() == self.slot(0) + self.slot(1)
         self.cluster.lagging.clear()
-        rest = b''.join(map(self.slot, (2, 3, 4)))
-        assert self.content() == rest
+        assert self.content() == b''.join(map(self.slot, (2, 3, 4)))
 
     def test_what_does_not_fit_is_passed_over(self):
         for name, content in (
@@ -195,11 +193,9 @@ class OneTest(Case):
         assert whole == content
 
     def test_a_part_that_is_replaced_before_its_turn_is_left_out(self):
-        for number in range(2, 5):
-            self.sent(number, self.slot(number))
+        self.slots(2, 3, 4)
         assert self.read() == []
-        for number in (0, 1, 5):
-            self.sent(number, self.slot(number))
+        self.slots(0, 1, 5)
         slots = [(0, self.slot(number)) for number in (0, 1, 3, 4, 5)]
         slots[2] = live.SLOT, self.slot(3)
         assert self.read() == slots
@@ -226,8 +222,7 @@ class OneTest(Case):
         assert whole == b''.join(contents)
 
     def test_a_hostile_offset_takes_no_time(self):
-        self.sent(0, self.slot(0))
-        self.sent(1, self.slot(1))
+        self.slots(0, 1)
         offset = 3 * 10**9 * live.SLOT
         self.send('000002', body(offset, b'far', ring=1))
         left_out = offset - 2 * live.SLOT
@@ -259,8 +254,7 @@ class OneTest(Case):
         return tail, shown, notes
 
     def test_parts_are_fetched_as_far_as_there_is_room(self):
-        for number in range(3):
-            self.sent(number, self.slot(number))
+        self.slots(0, 1, 2)
         tail, shown, _ = self.tail()
         tail.fetch(live.SLOT)
         tail.flush()
@@ -279,8 +273,7 @@ class OneTest(Case):
         assert (self.now - began, shown) == (15, [])
         tail.flush()
         assert 'It has not started the run, or' in notes[0]
-
-    def test_a_server_that_has_sent_nothing_shows_its_outputs_at_once(self):
+        # One that has answered shows its outputs at once.
         tail, shown, notes = self.tail()
         began = self.now
         tail.finish('complete')
