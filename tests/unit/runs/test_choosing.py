@@ -61,9 +61,8 @@ def test_each_target_has_its_own_values(heat):
         change(heat, name, inputs={'database': f'db of {name}'})
     chosen = choose(heat)
     assert len(set(chosen.variants)) == 1
-    assert {
-        each.resource: each.current['database'] for each in chosen.targets
-    } == {f'fleet.{name}': f'db of {name}' for name in SERVERS}
+    found = {e.resource: e.current['database'] for e in chosen.targets}
+    assert found == {f'fleet.{name}': f'db of {name}' for name in SERVERS}
 
 
 @pytest.mark.parametrize(
@@ -82,10 +81,9 @@ def test_a_mistake_is_told_before_anything_starts(heat, wanted, said):
 def test_what_lacks_the_action_is_left_out(heat):
     without_backup(heat, 'n2', 'n5')
     chosen = choose(heat)
-    assert {each['resource']: each['reason'] for each in chosen.left_out} == {
-        f'fleet.{name}': 'it has no action BACKUP (it has: none)'
-        for name in ('n2', 'n5')
-    }
+    left_out = {each['resource']: each['reason'] for each in chosen.left_out}
+    reason = 'it has no action BACKUP (it has: none)'
+    assert left_out == {'fleet.n2': reason, 'fleet.n5': reason}
     assert len(chosen.targets) == 4
     names = ['fleet', 'fleet.n2', 'gone', 'gone*']
     assert choose(heat, resources=names).unmet == ['fleet.n2', 'gone']
@@ -103,9 +101,8 @@ def test_what_has_no_config_now_is_no_target(heat):
 def test_a_resource_stands_for_what_it_contains(heat):
     for n in range(2):
         nested = heat.add_stack(f'nested{n}', heat.root.id)
-        heat.add_resource(
-            heat.root, f'tier{n}', 'OS::Heat::Stack', nested.id, nested.id
-        )
+        place = 'OS::Heat::Stack', nested.id, nested.id
+        heat.add_resource(heat.root, f'tier{n}', *place)
         heat.add_deployment(nested)
     for wanted, expected in (
         ('tier1', ['tier1.db']),
@@ -151,9 +148,8 @@ def test_a_script_runs_on_servers_also_of_a_type_of_the_stacks_own(heat):
         # Of several, those that are servers for sure.
         ('r*', ['r0']),
     ):
-        order = ordering.Start(
-            run='', action='', stacks=['s0'], resources=[resource]
-        )
+        given = {'run': '', 'action': '', 'stacks': ['s0']}
+        order = ordering.Start(**given, resources=[resource])
         chosen = selecting.Chooser(heat).choose(order, config)
         assert [each.resource for each in chosen.targets] == expected
     order = dataclasses.replace(order, resources=['r2'])
@@ -169,9 +165,8 @@ def test_deployments_are_found_whatever_they_offer(heat):
     wanted = ordering.Wanted(stacks=['s0'], resources=['flete'])
     with pytest.raises(errors.NotFound, match=r'Its deployments: fleet\.n0'):
         chooser.deployments(wanted)
-    with pytest.raises(
-        errors.NotFound, match='BACKUP in stack s0, resource flete: an action'
-    ):
+    said = 'BACKUP in stack s0, resource flete: an action'
+    with pytest.raises(errors.NotFound, match=said):
         choose(heat, resources=['flete'])
 
 
