@@ -40,18 +40,10 @@ def order(run_id='run-1', targets=2, **values):
         )
         for number in range(targets)
     ]
-    return run_records.RunOrder(
-        id=run_id,
-        **{
-            'action': 'BACKUP',
-            'limits': run_records.RunLimits(),
-            'members': members,
-            'created_at': NOW,
-            'created_by': 'ann',
-            'inputs': {'password': 'hunter2'},
-            **values,
-        },
-    )
+    usual = {'action': 'BACKUP', 'limits': run_records.RunLimits()}
+    usual |= {'members': members, 'inputs': {'password': 'hunter2'}}
+    made = {'created_at': NOW, 'created_by': 'ann', **usual, **values}
+    return run_records.RunOrder(id=run_id, **made)
 
 
 def run(run_id='run-1', targets=2, **values):

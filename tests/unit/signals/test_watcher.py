@@ -2,6 +2,7 @@
 """Who waits sees what there is; one of all looks, as often as needed."""
 
 import dataclasses
+import functools
 import threading
 import time
 from unittest import mock
@@ -190,18 +191,16 @@ class SightTest(Case):
         assert self.look(before) is SUPERSEDED
 
     def test_each_sees_what_is_its_own(self):
-        first, second, third = self.join(1), self.join(2), self.join(3)
-        self.arrive(first)
+        tickets = [self.join(number) for number in (1, 2, 3)]
+        self.arrive(tickets[0])
         self.arrive(ticket(4))
         self.source.listed.add('signals/.probe')
-        self.row(second, in_progress=False)
-        assert self.look(first) is ARRIVED
-        assert self.look(second) is SETTLED
-        assert self.look(third) is WAITING
+        self.row(tickets[1], in_progress=False)
+        assert [*map(self.look, tickets)] == [ARRIVED, SETTLED, WAITING]
 
 
 class RowsTest(Case):
-    """Rows are read less often than the container is listed."""
+    # They are read less often than the container is listed.
 
     limits = limits(1.0, 1.0, rows=3.0)
 
@@ -375,6 +374,8 @@ class PeekTest(Case):
 
     def test_a_look_past_the_listing_is_asked_for_ever_more_seldom(self):
         assert self.peeks(self.join(), 600) == [60, 180, 420]
+        # A new action begins anew.
+        assert self.peeks(self.join(config='c2'), 100) == [60]
 
     def test_each_has_its_own_time_for_that(self):
         first = self.join(1)
@@ -403,10 +404,6 @@ class PeekTest(Case):
             ten = sum(asked[4 * second : 4 * second + 40])
             assert ten <= 11, f'{second} s'
         assert len(peeked) == 40
-
-    def test_a_new_action_begins_anew(self):
-        self.peeks(self.join(config='c1'), 300)
-        assert self.peeks(self.join(config='c2'), 100) == [60]
 
 
 class TroubleTest(Case):
@@ -576,18 +573,13 @@ class WaitTest(Case):
         assert [*found.values()] == [PEEK]
 
 
-class PollersTest(Case):
-    """With real threads, and no clock but theirs."""
-
+class ThreadsTest(Case):
     def test_one_polls_for_all_and_each_wakes_for_its_own_signal(self):
-        self.watcher = watcher.Watcher(
-            self.source, watcher.WatchLimits(direct=1e9, rows=1e9)
-        )
+        limits = watcher.WatchLimits(direct=1e9, rows=1e9)
+        self.watcher = watcher.Watcher(self.source, limits)
         tickets = [self.join(number) for number in range(50)]
-        pollers = set()
-        self.source.before_names = lambda: pollers.add(
-            threading.current_thread()
-        )
+        pollers, current = set(), threading.current_thread
+        self.source.before_names = lambda: pollers.add(current())
         listed = threading.Event()
 
         def wait(waiting):
@@ -601,14 +593,11 @@ class PollersTest(Case):
                 self.arrive(each)
                 listed.wait(0.002)
 
-        threads.run(
-            answer, *(lambda each=each: wait(each) for each in tickets)
-        )
+        waits = [functools.partial(wait, each) for each in tickets]
+        threads.run(answer, *waits)
         assert len(self.watcher) == 0
         assert len(pollers) < 25
 
-
-class ThreadsTest(Case):
     def test_no_signal_is_lost_or_taken_for_another_under_load(self):
         # Each thread is a deployment that goes through many actions; the row
         # of one says "settled" until the next has begun, and looks are under
@@ -622,30 +611,25 @@ class ThreadsTest(Case):
         nap = threading.Event().wait
         self.source.before_names = lambda: nap(0.0005)
 
-        def end(waiting, by_row):
-            """End an action; return what is to be seen of that."""
-            if by_row:
-                self.row(waiting, in_progress=False)
-                return SETTLED
-            self.arrive(waiting)
-            return ARRIVED
-
         def act(number):
             for run in range(100):
                 waiting = self.join(number, config=f'c{run}')
                 assert self.poll(waiting) is WAITING
-                expected = end(waiting, by_row=run % 2)
+                if run % 2:
+                    self.row(waiting, in_progress=False)
+                else:
+                    self.arrive(waiting)
                 for _ in range(5000):
                     sight = self.poll(waiting)
                     if sight is not WAITING:
                         break
                     nap(0.0005)
-                assert sight is expected
+                assert sight is (SETTLED if run % 2 else ARRIVED)
                 self.row(waiting, in_progress=False)
                 if run % 3:
                     self.watcher.leave(waiting)
 
-        threads.run(*(lambda n=n: act(n) for n in range(20)))
+        threads.run(*(functools.partial(act, number) for number in range(20)))
         for number in range(20):
             self.watcher.forget(f'd{number}')
         assert len(self.watcher) == 0
