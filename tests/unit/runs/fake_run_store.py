@@ -82,42 +82,32 @@ class FakeRunStore:
         return found.stored
 
     def heads(self, project_id, wanted):
-        kept = sorted(
-            (
-                each
-                for each in self._visible().values()
-                if each.stored.project_id == project_id
-            ),
-            key=lambda each: _order(each.stored),
-            reverse=True,
-        )
+        kept = [
+            each.stored
+            for each in self._visible().values()
+            if each.stored.project_id == project_id
+            and _is_wanted(each.stored, wanted)
+        ]
+        kept.sort(key=_order, reverse=True)
         if wanted.after is not None:
             last = _order(self.load(wanted.after, project_id))
-            kept = [each for each in kept if _order(each.stored) < last]
-        heads = [
-            overview.head(each.stored.run)
-            for each in kept
-            if _is_wanted(each, wanted)
-        ]
-        return heads[: min(wanted.limit, run_store.PAGE)]
+            kept = [each for each in kept if _order(each) < last]
+        most = min(wanted.limit, run_store.PAGE)
+        return [overview.head(each.run) for each in kept[:most]]
 
     def on_server(self, project_id, server_id):
         found = []
         for kept in self._visible().values():
             run = kept.stored.run
+            if kept.stored.project_id != project_id:
+                continue
             for number, member in enumerate(run.order.members):
-                attempt = run.attempts[number]
-                if (
-                    member.server_id == server_id
-                    and kept.stored.project_id == project_id
-                    and (attempt.is_live or attempt.is_unanswered)
-                ):
+                one = run.attempts[number]
+                is_busy = one.is_live or one.is_unanswered
+                if is_busy and member.server_id == server_id:
                     order = dataclasses.replace(run.order, members=[member])
-                    found.append(
-                        dataclasses.replace(
-                            run, order=order, attempts=(attempt,)
-                        )
-                    )
+                    its = {'order': order, 'attempts': (one,)}
+                    found.append(dataclasses.replace(run, **its))
         return found
 
     def led_by(self, engine_id):
@@ -171,6 +161,8 @@ class FakeRunStore:
                 if kept.last_step == step_id:
                     return kept.stored
                 raise run_store.Stale(after.id)
+            leader = engine_id or before.engine_id
+            before = dataclasses.replace(before, engine_id=leader)
             stepped = self._change_targets(kept, before, after, given)
             for delivery in given.values():
                 self.given[delivery.deployment_id] = delivery
@@ -179,11 +171,6 @@ class FakeRunStore:
                 self.given.pop(row_id, None)
                 self.settled.pop(row_id, None)
             kept.last_step = step_id
-            if engine_id:
-                kept.stored = dataclasses.replace(
-                    kept.stored, engine_id=engine_id
-                )
-                stepped = dataclasses.replace(stepped, engine_id=engine_id)
             return stepped
 
     def _change_targets(self, kept, before, after, given):
@@ -252,13 +239,12 @@ class FakeRunStore:
         after = run_store.answered(before, outcome, 64 * 1024)
         if after is None or after is before:
             return after is before
+        revisions = [*kept.stored.revisions]
+        revisions[key.number] += 1
         kept.stored = dataclasses.replace(
             kept.stored,
             run=kept.stored.run.attempted({key.number: vars(after)}),
-            revisions=tuple(
-                revision + (number == key.number)
-                for number, revision in enumerate(kept.stored.revisions)
-            ),
+            revisions=tuple(revisions),
         )
         if not after.is_live:
             kept.keys.pop(key.number, None)
@@ -322,7 +308,7 @@ def _order(kept):
 
 
 def _is_wanted(kept, wanted):
-    order, control = kept.stored.run.order, kept.stored.run.control
+    order, control = kept.run.order, kept.run.control
     stacks, servers = set(), set()
     for member in order.members:
         stacks |= {member.stack_id, member.stack_name}
@@ -338,7 +324,6 @@ def _is_wanted(kept, wanted):
             wanted.schedule is None,
             wanted.since is None or order.created_at >= wanted.since,
             wanted.until is None or order.created_at <= wanted.until,
-            wanted.newer_than is None
-            or kept.stored.version > wanted.newer_than,
+            wanted.newer_than is None or kept.version > wanted.newer_than,
         )
     )
