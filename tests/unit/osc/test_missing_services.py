@@ -16,12 +16,8 @@ import pytest
 from heat_plugins import wording
 from tests.unit.osc import base
 
-HEAT, SWIFT, MISTRAL, IRONIC = (
-    'orchestration',
-    'object-store',
-    'workflowv2',
-    'baremetal',
-)
+HEAT, SWIFT = 'orchestration', 'object-store'
+MISTRAL, IRONIC = 'workflowv2', 'baremetal'
 
 #: Commands whose example reads a file; ``{folder}`` has some.
 FILES = {
@@ -48,13 +44,10 @@ def session(*lacking):
 
 #: What an error says of a service that is not there.
 SAID = {
-    HEAT: ('no Heat (service type "orchestration")', '--os-region-name'),
-    SWIFT: (
-        'no object store (service type "object-store")',
-        'Clouds that lack',
-    ),
-    MISTRAL: ('no Mistral (service type "workflowv2")', 'Clouds that lack'),
-    IRONIC: ('no Ironic (service type "baremetal")', '--os-region-name'),
+    HEAT: ('no Heat (service type "orchestration', '--os-region-name'),
+    SWIFT: ('no object store (service type "object', 'Clouds that lack'),
+    MISTRAL: ('no Mistral (service type "workflowv2', 'Clouds that lack'),
+    IRONIC: ('no Ironic (service type "baremetal', '--os-region-name'),
 }
 
 FEATURES = 'software deployment feature list'
@@ -87,9 +80,8 @@ def outcome(name, lacking, folder, *more, stdout=None):
     )
     made = base.command(name.replace(' ', '_'))(app, None)
     words = FILES.get(name, made.example).format(folder=folder)
-    parsed = made.get_parser('openstack').parse_args(
-        [*shlex.split(words), *more]
-    )
+    words = [*shlex.split(words), *more]
+    parsed = made.get_parser('openstack').parse_args(words)
     try:
         made.run(parsed)
     except exceptions.CommandError as exc:

@@ -142,21 +142,20 @@ class DeploymentTest(DisplayTestCase):
 
 
 class ValidationsTest(DisplayTestCase):
-    def run_of(self, states):
-        said = {'R': 'RUNNING', 'W': 'WAITING', 'P': 'PASSED'}
+    def run_of(self, *states):
         more = {'seconds': 2.0, 'reason': '', 'under_way': 'ask'}
-        outcomes = [
-            {'validation': name, 'state': said[state], **more}
-            for name, state in zip('ab', states, strict=True)
-        ]
+        names = zip('ab', states, strict=True)
+        outcomes = [{'validation': n, 'state': s, **more} for n, s in names]
         return {'id': 'my-run-1', 'outcomes': outcomes}
 
     def test_each_change_is_a_line_once_and_on_a_terminal_it_is_live(self):
         self.patch(progress.Display, 'interval', 3600)
         with progress.Display('run', self.log) as display:
             show = progress.Validations(display)
-            for states in ('RW', 'WW', 'RW', 'PR'):
-                show.changed(self.run_of(states))
+            show.changed(self.run_of('RUNNING', 'WAITING'))
+            show.changed(self.run_of('WAITING', 'WAITING'))
+            show.changed(self.run_of('RUNNING', 'WAITING'))
+            show.changed(self.run_of('PASSED', 'RUNNING'))
         assert self.text(self.log).splitlines() == [
             'Run my-run-1',
             'a: started',
@@ -164,7 +163,8 @@ class ValidationsTest(DisplayTestCase):
             'b: started',
         ]
         with progress.Display('run', self.screen) as display:
-            progress.Validations(display).changed(self.run_of('RP'))
+            now = self.run_of('RUNNING', 'PASSED')
+            progress.Validations(display).changed(now)
             self.appears(self.screen, '1 of 2 a ask')
 
 
