@@ -20,9 +20,6 @@ import testtools
 
 ROOT = pathlib.Path(__file__).parents[3]
 
-#: Seconds for which another thread is waited for.
-PATIENCE = 60
-
 
 @functools.cache
 def commands():
@@ -60,7 +57,7 @@ def until(text, what):
 
     :param text: returns it.
     """
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + 60
     while what not in text():
         assert time.monotonic() < end, text()
         time.sleep(0.01)
@@ -107,10 +104,8 @@ class CommandCase(testtools.TestCase):
         made = command(app, None)
         made.cmd_name = name
         with contextlib.redirect_stderr(self.stderr):
-            parsed = made.get_parser('openstack').parse_args(
-                [*words, *arguments]
-            )
-            code = made.run(parsed)
+            parser = made.get_parser('openstack')
+            code = made.run(parser.parse_args([*words, *arguments]))
         return code, stdout.buffer.getvalue().decode(encoding)
 
     def json(self, command, *arguments):
@@ -139,6 +134,5 @@ class FolderCase(CommandCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.folder = pathlib.Path(folder)

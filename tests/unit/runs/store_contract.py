@@ -93,12 +93,9 @@ def expired(run, number):
 
 def ended(run):
     """Return a run that has ended, with all its targets."""
-    return run.attempted(
-        {
-            number: {'state': State.COMPLETE, 'ended_at': NOW + 9}
-            for number in range(len(run.attempts))
-        }
-    ).changed(phase=run_records.Phase.COMPLETE, ended_at=NOW + 9)
+    ends = {'state': State.COMPLETE, 'ended_at': NOW + 9}
+    run = run.attempted(dict.fromkeys(range(len(run.attempts)), ends))
+    return run.changed(phase=run_records.Phase.COMPLETE, ended_at=NOW + 9)
 
 
 class RunStoreContract:
@@ -228,10 +225,9 @@ class RunStoreContract:
         rows = {'run-1-row-0': 'IN_PROGRESS', 'run-1-row-1': 'IN_PROGRESS'}
         assert self.deployments() == rows
         self.store.step(first, first.run.changed(paused_by='ann'), 'ann')
-        late = first, first.run.changed(paused_by='bob'), 'bob'
-        self.assertRaises(
-            run_store.Stale, self.store.step, *late, taken=['run-1-row-0']
-        )
+        late, taken = first.run.changed(paused_by='bob'), ['run-1-row-0']
+        step = functools.partial(self.store.step, taken=taken)
+        self.assertRaises(run_store.Stale, step, first, late, 'bob')
         assert self.store.load('run-1').run.control.paused_by == 'ann'
         assert self.deployments() == rows
 
