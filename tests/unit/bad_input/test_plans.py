@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever files of a plan hold, its names are, and its stack says."""
 
+import functools
 import json
 
 import hypothesis
 from hypothesis import strategies as st
+import yaml
 
 from heat_plugins import errors
 from heat_plugins.content import texts
@@ -12,13 +14,12 @@ from heat_plugins.plans.content import environments
 from heat_plugins.validations import inventory
 from tests.unit.bad_input import anything
 
-PATH = 'plan-environment.yaml'
-
 
 def yaml_of(value):
     """Return YAML texts of values, and others."""
+    how = {'allow_unicode': True, 'sort_keys': False}
     return st.one_of(
-        value.map(anything.dumped),
+        value.map(functools.partial(yaml.safe_dump, **how)),
         value.map(json.dumps),
         anything.odd_text,
         st.sampled_from(anything.YAML),
@@ -39,12 +40,10 @@ plan_environment = anything.map_of(
     name=anything.scalar,
     description=anything.scalar,
     template=st.one_of(path, anything.json_value),
-    environments=st.one_of(
-        st.lists(
-            anything.map_of(path=path, data=anything.json_value), max_size=4
-        ),
-        anything.json_value,
-    ),
+    environments=st.lists(
+        anything.map_of(path=path, data=anything.json_value), max_size=4
+    )
+    | anything.json_value,
     parameter_defaults=anything.json_value,
     passwords=anything.json_value,
     derived_parameters=anything.json_value,

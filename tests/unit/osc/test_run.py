@@ -39,7 +39,8 @@ class EntryPointTest(testtools.TestCase):
     def test_the_commands_import_without_heat(self):
         targets = sorted(base.commands().values())
         line = [sys.executable, '-c', _IMPORT, *targets]
-        subprocess.run(line, check=True)
+        done = subprocess.run(line, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b'')
 
     def test_no_name_is_one_of_heatclients(self):
         verbs = 'metadata_show output_show create delete list show'
