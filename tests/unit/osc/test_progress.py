@@ -207,15 +207,9 @@ class SilenceTest(base.CommandCase):
 @pytest.mark.parametrize(
     ('seconds', 'spelled'),
     [
-        (None, ''),
-        (2.0, '2 s'),
-        (0.25, '0.2 s'),
-        (59, '59 s'),
-        (60, '1 min'),
-        (61.7, '1 min 2 s'),
-        (3600, '1 h'),
-        (3661, '1 h 1 min'),
-        (90000, '1 d 1 h'),
+        *((None, ''), (2.0, '2 s'), (0.25, '0.2 s'), (59, '59 s')),
+        *((60, '1 min'), (61.7, '1 min 2 s'), (3600, '1 h')),
+        *((3661, '1 h 1 min'), (90000, '1 d 1 h')),
     ],
 )
 def test_durations_have_two_units_at_most(seconds, spelled):

@@ -270,22 +270,17 @@ class RetryTest(testtools.TestCase):
 
 
 def test_the_limits_that_were_written_can_be_read():
-    limits = run_records.RunLimits(
-        max_concurrent=run_records.Share.parse('20%'), canary=2
-    )
+    share = run_records.Share.parse('20%')
+    limits = run_records.RunLimits(max_concurrent=share, canary=2)
     assert limits == run_records.RunLimits.asked(limits.shown())
 
 
 @pytest.mark.parametrize(
     ('name', 'value'),
     [
-        ('max_concurrent', 'many'),
-        ('max_concurrent', '0%'),
-        ('max_errors', '101%'),
-        ('canary', -1),
-        ('timeout', 0),
-        ('cut_off', 0),
-        ('approve_after_canary', 'yes'),
+        *(('max_concurrent', 'many'), ('max_concurrent', '0%')),
+        *(('max_errors', '101%'), ('approve_after_canary', 'yes')),
+        *(('canary', -1), ('timeout', 0), ('cut_off', 0)),
     ],
 )
 def test_what_is_no_limit_is_refused(name, value):

@@ -29,20 +29,16 @@ def follow(known, now=NOW, **details):
     return schedule_signals.read(details).follow(known, now)
 
 
+NONE = [None, [], 'pause', {}, {'do': 'stop'}, {'do': ['run']}]
+NONE += [{'do': 'run', 'at': 3}, {'do': {'run': 1}, 'note': 'x'}]
+LONG = 3, 'x' * 1001, ['x']
+
+
 @pytest.mark.parametrize(
     ('details', 'said'),
     [
-        *(
-            (details, r'\{"do": "pause", "note": "…"\}')
-            for details in (
-                *(None, [], 'pause', {}, {'do': 'stop'}, {'do': ['run']}),
-                *({'do': 'run', 'at': 3}, {'do': {'run': 1}, 'note': 'x'}),
-            )
-        ),
-        *(
-            ({'do': 'pause', 'note': note}, 'at most 1000 characters')
-            for note in (3, 'x' * 1001, ['x'])
-        ),
+        *((details, r'\{"do": "pause", "note": "…"\}') for details in NONE),
+        *(({'do': 'pause', 'note': note}, 'at most 1000') for note in LONG),
         ({'do': 'run', 'note': 'x'}, 'goes with "pause"'),
         ({'do': 'backfill', 'from': '2027-01-01'}, 'needs "from" and "to"'),
     ],

@@ -31,14 +31,6 @@ def limits(interval, interval_max, **more):
     return watcher.WatchLimits(polls=polls, **{'direct': 60.0, **more})
 
 
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 class Source:
     """Rows and names in memory."""
 
@@ -81,11 +73,14 @@ class Case(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.clock = Clock()
+        self.now = 1000.0
         self.source = Source()
         self.watcher = watcher.Watcher(
             self.source, self.limits, self.clock, stack_id='s1'
         )
+
+    def clock(self):
+        return self.now
 
     def row(self, waiting, *, in_progress=True, config=None):
         self.source.table[waiting.deployment_id] = watcher.WatchedRow(
@@ -108,7 +103,7 @@ class Case(testtools.TestCase):
         return seen.get(waiting, WAITING)
 
     def look(self, waiting, after=0.0):
-        self.clock.now += after
+        self.now += after
         return self.poll(waiting)
 
     def looks(self):
@@ -159,9 +154,9 @@ class SightTest(Case):
     def test_the_oldest_wait_is_known(self):
         assert self.watcher.oldest == 0
         first = self.join(1)
-        self.clock.now += 30
+        self.now += 30
         self.join(2)
-        self.clock.now += 5
+        self.now += 5
         assert self.watcher.oldest == 35
         self.watcher.leave(first)
         assert self.watcher.oldest == 5
@@ -311,10 +306,10 @@ class PaceTest(Case):
         """Return the seconds between the next looks, to a sixteenth."""
         result = []
         for _ in range(count):
-            before, begun = self.looks(), self.clock.now
+            before, begun = self.looks(), self.now
             while self.looks() == before:
                 self.look(waiting, after=1 / 16)
-            result.append(self.clock.now - begun)
+            result.append(self.now - begun)
         return result
 
     def begin(self, *args, **kwargs):
@@ -348,7 +343,7 @@ class PaceTest(Case):
         waiting = self.begin(1)
         looks = self.looks()
         for number in range(2, 30):
-            self.clock.now += 0.1
+            self.now += 0.1
             self.join(number)
             self.look(waiting)
         assert self.looks() - looks >= 2
@@ -365,9 +360,9 @@ class PeekTest(Case):
     def peeks(self, waiting, seconds):
         """Return at which seconds a peek is asked for."""
         result = []
-        begun = self.clock.now
+        begun = self.now
         for second in range(seconds):
-            self.clock.now = begun + second
+            self.now = begun + second
             if self.poll(waiting) is PEEK:
                 result.append(second)
         return result
@@ -379,9 +374,9 @@ class PeekTest(Case):
 
     def test_each_has_its_own_time_for_that(self):
         first = self.join(1)
-        self.clock.now += 30
+        self.now += 30
         second = self.join(2)
-        self.clock.now += 30
+        self.now += 30
         assert self.look(first) is PEEK
         assert self.look(second) is WAITING
         assert self.look(second, after=30) is PEEK
@@ -390,9 +385,9 @@ class PeekTest(Case):
     def test_those_that_began_together_do_not_all_ask_at_once(self):
         waiting = [self.join(number) for number in range(40)]
         asked, peeked = [], set()
-        begun = self.clock.now
+        begun = self.now
         for quarter in range(4 * 300):
-            self.clock.now = begun + quarter / 4
+            self.now = begun + quarter / 4
             before = self.source.listings
             seen = {
                 one.deployment_id for one in waiting if self.poll(one) is PEEK
@@ -493,14 +488,14 @@ class WaitTest(Case):
         assert seconds > 0
         self.slept.append(seconds)
         if not woken.is_set():
-            self.clock.now += seconds
+            self.now += seconds
         self.meanwhile()
 
     def arrive_after(self, seconds, *tickets):
-        due = self.clock.now + seconds
+        due = self.now + seconds
 
         def arrive():
-            if self.clock.now >= due:
+            if self.now >= due:
                 for each in tickets:
                     self.arrive(each)
 
@@ -509,15 +504,15 @@ class WaitTest(Case):
     def test_a_signal_is_seen_at_the_next_poll(self):
         waiting = self.join()
         self.arrive_after(0.6, waiting)
-        begun = self.clock.now
+        begun = self.now
         assert self.watcher.wait([waiting], 1.0) == {waiting: ARRIVED}
-        self.assertAlmostEqual(0.75, self.clock.now - begun, delta=0.01)
+        self.assertAlmostEqual(0.75, self.now - begun, delta=0.01)
 
     def test_it_takes_no_longer_than_it_may(self):
         waiting = self.join()
-        begun = self.clock.now
+        begun = self.now
         assert self.watcher.wait([waiting], 1.0) == {}
-        assert self.clock.now - begun == 1.0
+        assert self.now - begun == 1.0
         # The last of them as the time ends.
         assert self.source.listings == 5
         for _ in range(600):
@@ -529,12 +524,12 @@ class WaitTest(Case):
         waiting = self.join(1)
         for _ in range(200):
             self.watcher.wait([waiting], 1.0)
-        listings, begun = self.source.listings, self.clock.now
+        listings, begun = self.source.listings, self.now
         others = iter([2])
         self.meanwhile = lambda: [self.join(number) for number in others]
         self.watcher.wait([waiting], 10.0)
         assert self.source.listings - listings > 10
-        assert self.clock.now - begun < 15
+        assert self.now - begun < 15
 
     def test_who_is_forgotten_meanwhile_wakes(self):
         waiting = self.join()
@@ -568,7 +563,7 @@ class WaitTest(Case):
 
     def test_past_the_listing_one_looks_at_a_time(self):
         tickets = [self.join(number) for number in range(1000)]
-        self.clock.now += 100
+        self.now += 100
         found = self.watcher.wait(tickets, 0)
         assert [*found.values()] == [PEEK]
 
