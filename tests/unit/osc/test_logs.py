@@ -179,12 +179,11 @@ def lines(*contents, name='shop db'):
 
 def test_a_long_line_is_wrapped_and_not_cut():
     text = ''.join(f'{number:05d}' for number in range(1999))
+    sevens = [text[start : start + 7] for start in range(0, len(text), 7)]
     for parts in (
         [text + '\nnext'],
-        [text, '\nnext'],
         [text[:1991], text[1991:], '\n', 'next'],
-        [text[start : start + 7] for start in range(0, len(text), 7)]
-        + ['\nnext\n'],
+        [*sevens, '\nnext\n'],
     ):
         *shown, last = lines(*(part.encode() for part in parts))
         assert last == 'shop db: next'

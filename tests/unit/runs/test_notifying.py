@@ -107,11 +107,9 @@ def test_what_is_told(rules, story):
     schedule = kept(**rules)
     for word in story.split():
         if word[0] == '>':
-            expected = [
-                (event, int(hours))
-                for event, hours in re.findall(r'([a-z]+)(\d+)', word)
-            ]
+            expected = re.findall(r'([a-z]+)(\d+)', word)
             found, schedule = told(schedule)
+            found = [(event, f'{hours}') for event, hours in found]
             assert found == expected, word
         elif word[0] == '@':
             schedule = at(schedule, float(word[1:]))

@@ -392,11 +392,8 @@ class Keeper:
     """
 
     def __init__(self, schedule):
-        self.schedule = schedule
-        self.record = record()
-        self.now = ZERO
-        self.created, self.passed = [], []
-        self.live = set()
+        self.schedule, self.record, self.now = schedule, record(), ZERO
+        self.created, self.passed, self.live = [], [], set()
 
     def step(self, dies):
         """Decide and act, or die before that is recorded or done."""
@@ -428,11 +425,16 @@ class Keeper:
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(
-    st.sampled_from(schedules.Overlap),
-    st.sampled_from([0, 600, 2 * HOUR]),
-    st.sampled_from([None, 1800]),
-    # An hour is longer than the interval.
-    st.sampled_from([0, 900, HOUR]),
+    st.builds(
+        schedules.Schedule,
+        cron=st.just('*/20 * * * *'),
+        overlap=st.sampled_from(schedules.Overlap),
+        start_within=st.sampled_from([0, 600, 2 * HOUR]),
+        cut_off=st.sampled_from([None, 1800]),
+        # An hour is longer than the interval.
+        jitter=st.sampled_from([0, 900, HOUR]),
+        key=st.just('s'),
+    ),
     st.lists(
         st.tuples(
             st.booleans(),
@@ -442,19 +444,8 @@ class Keeper:
         max_size=30,
     ),
 )
-def test_no_tick_is_lost_or_doubled_wherever_an_engine_dies(
-    overlap, start_within, cut_off, jitter, events
-):
-    keeper = Keeper(
-        schedules.Schedule(
-            cron='*/20 * * * *',
-            overlap=overlap,
-            start_within=start_within,
-            cut_off=cut_off,
-            jitter=jitter,
-            key='s',
-        )
-    )
+def test_no_tick_is_lost_or_doubled_wherever_an_engine_dies(schedule, events):
+    keeper = Keeper(schedule)
     for has_ended, seconds, dies in events:
         keeper.now += seconds
         if has_ended:
