@@ -16,7 +16,6 @@ from tests.unit.bad_input import anything
 
 
 def yaml_of(value):
-    """Return YAML texts of values, and others."""
     how = {'allow_unicode': True, 'sort_keys': False}
     return st.one_of(
         value.map(functools.partial(yaml.safe_dump, **how)),
@@ -78,8 +77,6 @@ def test_a_path_is_within_the_plan_or_refused(value):
 
 
 class Servers:
-    """A stack whose output is what a test says."""
-
     def __init__(self, said):
         self._said = said
 

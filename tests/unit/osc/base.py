@@ -33,7 +33,6 @@ def commands():
 
 
 def command(name):
-    """Return the class of a command of setup.cfg."""
     module, _, attribute = commands()[name].partition(':')
     return getattr(importlib.import_module(module), attribute)
 
@@ -65,7 +64,6 @@ def until(text, what):
 
 @contextlib.contextmanager
 def local_zone(name):
-    """Let the machine be in a time zone."""
     with mock.patch.dict(os.environ, TZ=name):
         time.tzset()
         yield

@@ -149,13 +149,11 @@ class RunCase(base.CommandCase):
         return run_id
 
     def ended(self, run_id=RUN, **values):
-        """Return a run that has ended."""
         self.start(run_id, **values)
         self.world.finish(run_id=run_id)
         return run_id
 
     def objects(self, number=0, run_id=RUN, attempt=1):
-        """Return the objects of an attempt on a target."""
         place = f'stack-{number % 2}', run_id, number, attempt
         return run_objects.RunObjects(self.cluster.store(), *place)
 
@@ -171,11 +169,9 @@ class RunCase(base.CommandCase):
         self.put(live.slot_name(0, 2, 3), part, number, **which)
 
     def ends(self, size, number=0, **which):
-        """Let it say how long its output is."""
         self.put(live.END, b'%d' % size, number, **which)
 
     def answered(self, status=0, **outputs):
-        """Let servers answer with outputs."""
         send = self.world.send
 
         def sent(name, given, **details):
@@ -185,7 +181,6 @@ class RunCase(base.CommandCase):
         self.world.send = sent
 
     def reports(self, number=0, run_id=RUN):
-        """Let a server report its start."""
         self.world.reports.add(run_objects.result_name(run_id, number, 1))
 
     def requests(self, method='GET'):

@@ -169,8 +169,6 @@ class ValidationsTest(DisplayTestCase):
 
 
 class SilenceTest(base.CommandCase):
-    """Every command shows that it works, and nothing of that in its output."""
-
     def test_a_command_that_takes_long_says_so(self):
         self.patch(progress.Display, 'interval', 0.01)
         stderr = self.stderr

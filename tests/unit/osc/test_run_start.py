@@ -22,7 +22,6 @@ SECRET = 'a s3cret of the team'
 
 
 def row(number, *, reason='', variant='v'):
-    """Return a row of a dry run."""
     where = {'resource': f'db{number}', 'server': f'server_{number}'}
     how = {'is_target': not reason, 'variant': variant, 'reason': reason}
     return {'stack': 'shop', **where, **how}
@@ -62,7 +61,6 @@ class StartCase(run_door.RunCase):
         return selection(row(0))
 
     def order(self, line):
-        """Start a run; return its order."""
         code, _ = self.json(f'run start {line}')
         assert code == 0
         return self.orders[-1]

@@ -74,8 +74,6 @@ SHOWN = {
 
 
 class SignalCase(base.CommandCase):
-    """Commands about the schedules of stacks, through Heat's API."""
-
     def setUp(self):
         super().setUp()
         self.now = 1_800_000_000.0
@@ -114,8 +112,6 @@ class SignalCase(base.CommandCase):
 
 
 class SignalTest(SignalCase):
-    """Each command, and what it refuses."""
-
     def test_the_schedules_of_all_stacks_are_listed(self):
         other = self.heat.add_stack('till')
         nested = self.heat.add_stack('till-tier', parent=other.id)

@@ -28,8 +28,6 @@ def new_id():
 
 
 class Heat:
-    """A Heat with the stacks of one project."""
-
     def __init__(self):
         self.stacks, self.members, self.templates = {}, {}, {}
         self.configs, self.rows, self.attributes = {}, {}, {}
@@ -154,7 +152,6 @@ class Heat:
     def happens(
         self, stack, name, status, time, physical_id='', reason='state changed'
     ):
-        """Let an event be listed."""
         self.happened.append(
             heat_values.Event(
                 id='e',

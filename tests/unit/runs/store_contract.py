@@ -51,7 +51,6 @@ def run(run_id='run-1', targets=2, **values):
 
 
 def delivery(run_id, number):
-    """Return what the server of a target is given."""
     return deliveries.Delivery(
         deployment_id=f'{run_id}-row-{number}',
         server_id=f'server-{number}',
@@ -92,7 +91,6 @@ def expired(run, number):
 
 
 def ended(run):
-    """Return a run that has ended, with all its targets."""
     ends = {'state': State.COMPLETE, 'ended_at': NOW + 9}
     run = run.attempted(dict.fromkeys(range(len(run.attempts)), ends))
     return run.changed(phase=run_records.Phase.COMPLETE, ended_at=NOW + 9)
@@ -479,7 +477,6 @@ class WholeContract(RunStoreContract):
         )
 
     def end(self, run_id, ended_at, **values):
-        """Store a run that has ended."""
         done = ended(run(run_id, **values)).changed(ended_at=ended_at)
         self.create(made=done)
 

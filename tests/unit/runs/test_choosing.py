@@ -19,7 +19,6 @@ SERVERS = {f'n{number}': f'server-{number}' for number in range(6)}
 
 @pytest.fixture
 def heat():
-    """Return Heat with one stack, which has one group."""
     heat = fake_heat.Heat()
     heat.root = heat.add_stack('s0')
     heat.group = heat.add_group(heat.root, 'fleet', SERVERS)

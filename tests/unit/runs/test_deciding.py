@@ -204,8 +204,6 @@ def test_a_request_that_makes_no_sense_changes_nothing():
 
 
 class RetryTest(testtools.TestCase):
-    """Every attempt is kept, and so is who has asked for what."""
-
     def setUp(self):
         super().setUp()
         ends = enumerate((_State.COMPLETE, _State.FAILED, _State.TIMED_OUT))

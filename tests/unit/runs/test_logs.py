@@ -316,7 +316,6 @@ class ManyTest(Case):
         self.kept.update({name.format(n): b'' for n in range(number)})
 
     def read(self, members):
-        """Return what is new of some members."""
         self.now += 1
         self.cluster.seen.clear()
         parts = [[*self.readers[member].read()] for member in members]

@@ -24,7 +24,6 @@ WAITING = watcher.Observation.WAITING
 
 
 def limits(interval, interval_max, **more):
-    """Return limits without fast polls."""
     polls = paces.PollLimits(
         fast=interval, interval=interval, interval_max=interval_max
     )
@@ -111,8 +110,6 @@ class Case(testtools.TestCase):
 
 
 class BeginningTest(Case):
-    """Whether a server has begun is seen with what is looked at anyway."""
-
     def test_a_report_is_an_object_where_the_signal_is_one(self):
         for config in ('c1', 'c2'):
             # That of the action before is not this one's.
