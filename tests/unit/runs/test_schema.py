@@ -67,12 +67,11 @@ def test_the_values_of_a_run(given, current, expected):
 
 
 BACKUP = {'trigger': 'BACKUP'}
-VALUES = {**BACKUP, 'input_values': {'level': 'hunter2'}}
-OUTPUTS = [{'name': 'trigger'}]
 
 
 def test_an_order_has_inputs_that_its_text_hides():
-    found = ordering.read_signal(VALUES)
+    inputs = {'input_values': {'level': 'hunter2'}}
+    found = ordering.read_signal({**BACKUP, **inputs})
     assert found.inputs == {'level': 'hunter2'}
     assert 'hunter2' not in repr(found)
 
@@ -83,7 +82,7 @@ def test_an_order_has_inputs_that_its_text_hides():
         (BACKUP, [], True, False),
         (BACKUP, [{'name': 'size'}], True, False),
         # An output is called that.
-        (BACKUP, OUTPUTS, False, True),
+        (BACKUP, [{'name': 'trigger'}], False, True),
         ({**BACKUP, 'inputs': {}}, [], False, False),
         ({**BACKUP, 'input_values': ['level']}, [], False, False),
         ({'trigger': None}, [], False, False),

@@ -356,13 +356,9 @@ class PaceTest(Case):
 class PeekTest(Case):
     def peeks(self, waiting, seconds):
         """Return at which seconds a peek is asked for."""
-        result = []
-        begun = self.now
-        for second in range(seconds):
-            self.now = begun + second
-            if self.poll(waiting) is PEEK:
-                result.append(second)
-        return result
+        self.now -= 1
+        seen = (self.look(waiting, after=1) for _ in range(seconds))
+        return [second for second, sight in enumerate(seen) if sight is PEEK]
 
     def test_a_look_past_the_listing_is_asked_for_ever_more_seldom(self):
         assert self.peeks(self.join(), 600) == [60, 180, 420]

@@ -9,7 +9,6 @@ from heat_plugins.timeline import chart
 from heat_plugins.timeline import scales
 from tests.unit.timeline import base
 
-RUN = chart.RowKind.RUN
 NIGHT = 86400
 
 
@@ -19,7 +18,7 @@ def fold(*inside, own=None):
 
 
 def backup(name, *bars, what='BACKUP'):
-    return base.row(name, *bars, kind=RUN, what=what)
+    return base.row(name, *bars, kind=chart.RowKind.RUN, what=what)
 
 
 def test_rows_say_how_many_resources_they_hide():
