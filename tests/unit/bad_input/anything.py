@@ -4,7 +4,6 @@
 import json
 
 from hypothesis import strategies as st
-import yaml
 
 #: Texts that have broken one reader or another.
 ODD = (
@@ -58,13 +57,9 @@ json_map = st.dictionaries(odd_text, json_value, max_size=5)
 
 def deep(depth):
     """Return JSON that is nested so deeply, in lists and in maps."""
-    return st.sampled_from(
-        [
-            '[' * depth + ']' * depth,
-            '{"a":' * depth + '1' + '}' * depth,
-            '[' * depth,
-        ]
-    )
+    lists, maps = ('[', ']'), ('{"a":', '}')
+    whole = [a * depth + '1' + b * depth for a, b in (lists, maps)]
+    return st.sampled_from([*whole, '[' * depth])
 
 
 #: Texts that are JSON, nearly, or not at all.
@@ -116,8 +111,3 @@ YAML = (
     '%YAML 3.0\n---\na', '--- a\n--- b', '&a [*a]', '{a: 1, a: 2}',
     '"\\ud800"', '|\n a', "'", '!<', '@', '`',
 )  # fmt: skip
-
-
-def dumped(value):
-    """Return a value as YAML."""
-    return yaml.safe_dump(value, allow_unicode=True, sort_keys=False)

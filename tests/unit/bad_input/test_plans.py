@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever the files of a plan hold, and whatever names it is given."""
+"""Whatever files of a plan hold, its names are, and its stack says."""
 
+import functools
 import json
 
 import hypothesis
 from hypothesis import strategies as st
+import yaml
 
 from heat_plugins import errors
 from heat_plugins.content import texts
 from heat_plugins.plans.content import environments
+from heat_plugins.validations import inventory
 from tests.unit.bad_input import anything
-
-PATH = 'plan-environment.yaml'
 
 
 def yaml_of(value):
-    """Return YAML texts of values, and others."""
+    how = {'allow_unicode': True, 'sort_keys': False}
     return st.one_of(
-        value.map(anything.dumped),
+        value.map(functools.partial(yaml.safe_dump, **how)),
         value.map(json.dumps),
         anything.odd_text,
         st.sampled_from(anything.YAML),
@@ -38,12 +39,10 @@ plan_environment = anything.map_of(
     name=anything.scalar,
     description=anything.scalar,
     template=st.one_of(path, anything.json_value),
-    environments=st.one_of(
-        st.lists(
-            anything.map_of(path=path, data=anything.json_value), max_size=4
-        ),
-        anything.json_value,
-    ),
+    environments=st.lists(
+        anything.map_of(path=path, data=anything.json_value), max_size=4
+    )
+    | anything.json_value,
     parameter_defaults=anything.json_value,
     passwords=anything.json_value,
     derived_parameters=anything.json_value,
@@ -75,3 +74,36 @@ def test_a_path_is_within_the_plan_or_refused(value):
     assert not found.startswith(('/', '..'))
     assert texts.path(found, 'file') == found
     assert found.encode()
+
+
+class Servers:
+    def __init__(self, said):
+        self._said = said
+
+    def output(self, stack, name):
+        return self._said
+
+
+host = st.one_of(
+    anything.map_of(address=anything.json_value, groups=anything.json_value),
+    st.just('10.0.0.1'),
+    anything.json_value,
+)
+
+
+@hypothesis.given(
+    st.one_of(
+        st.dictionaries(anything.odd_text, host, max_size=3),
+        anything.json_value.filter(lambda value: value is not None),
+    )
+)
+@hypothesis.example({'a': {'address': '10.0.0.1', 'groups': ['{{ x }}']}})
+@hypothesis.example({'a': {'address': 'fe80::1%{{ x }}'}})
+def test_nothing_that_ansible_would_run_comes_from_a_stack(said):
+    try:
+        found = inventory.hosts(Servers(said), 'stack')
+    except errors.Invalid:
+        return
+    text = json.dumps(inventory.write(found, inventory.Login()))
+    for mark in ('{{', '{%', '{#'):
+        assert mark not in text

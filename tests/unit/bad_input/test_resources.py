@@ -65,11 +65,8 @@ def heat():
     found = heat_fixture.Heat(TYPES)
     found.setup()
     found.auth.endpoints['workflowv2'] = 'http://mistral.invalid/v2'
-    with mock.patch.object(
-        heat_mistral.MistralClientPlugin,
-        '_create',
-        return_value=fake_mistral.Mistral(),
-    ):
+    plugin, made = heat_mistral.MistralClientPlugin, fake_mistral.Mistral()
+    with mock.patch.object(plugin, '_create', return_value=made):
         yield found
     found.cleanup()
 
@@ -84,11 +81,9 @@ def test_properties_are_taken_or_refused_as_heat_does(heat, kind, data):
         'heat_template_version': '2021-04-16',
         'resources': {'one': {'type': kind, 'properties': given}},
     }
-    stack = heat_stack.Stack(
-        heat.context,
-        'stack',
-        heat_template.Template(template, env=environment.Environment({})),
-    )
+    env = environment.Environment({})
+    made = heat_template.Template(template, env=env)
+    stack = heat_stack.Stack(heat.context, 'stack', made)
     try:
         stack.validate()
     except exception.HeatException:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is asked of a run, sent by one, or put among their records."""
 
+import contextlib
 import json
+from urllib import parse
 
 import hypothesis
 from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import errors
+from heat_plugins.runs import ordering
 from heat_plugins.runs import run_objects
 from heat_plugins.runs.targets import targets
 from heat_plugins.signals import body
@@ -15,9 +18,35 @@ from tests.unit import fake_swift
 from tests.unit.bad_input import anything
 
 SIGNATURE = '0123456789abcdef' * 4
+UUID = '00000000-0000-0000-0000-000000000001'
+
+names = st.sampled_from(
+    ['do', 'run', 'request', 'stacks', 'limits', 'inputs', 'only', 'version']
+)
+orders = st.dictionaries(
+    names | anything.odd_text,
+    st.sampled_from(['start', 'cancel', 'delete', UUID]) | anything.json_value,
+)
 
 
-# What is asked
+@hypothesis.given(orders | anything.json_value)
+def test_an_order_is_read_or_refused(order):
+    with contextlib.suppress(errors.Invalid):
+        ordering.read(order)
+
+
+queries = anything.odd_text.map(
+    lambda text: parse.urlencode({'stack': text}, errors='surrogatepass')
+)
+
+
+@hypothesis.given(anything.odd_text | queries)
+def test_a_query_is_read_or_refused(text):
+    with contextlib.suppress(errors.Invalid):
+        query = ordering.read_query(text)
+        again = query.server_id.partition('?')[2]
+        assert ordering.read_query(again) == query
+
 
 declared_input = st.fixed_dictionaries(
     {'name': anything.plain_text.filter(bool)},

@@ -61,21 +61,14 @@ class SecrecyTest(deployments.DeploymentTestCase):
         )
         self.finish(self.heat.begin(stack, 'CREATE'))
         assert stack.status in ('COMPLETE', 'FAILED')
-        rows = [row.status_reason for row in self.deployment_rows()]
-        told = [
-            *rows,
-            *deployments.events(stack),
-            stack.status_reason,
-            stack['deployment'].status_reason,
-        ]
-        signatures = [
-            each
+        held = *self.deployment_rows(), stack, stack['deployment']
+        told = [each.status_reason for each in held]
+        told += deployments.events(stack)
+        urls = [
+            deployments.inputs(config).get('deploy_signal_id')
             for config in self.handed
-            for each in re.findall(
-                'temp_url_sig=([0-9a-f]+)',
-                str(deployments.inputs(config).get('deploy_signal_id')),
-            )
         ]
+        signatures = re.findall('temp_url_sig=([0-9a-f]+)', str(urls))
         assert signatures
         assert 'waits for a signal' in ' '.join(self.logged)
         for said in map(str, told):

@@ -20,9 +20,6 @@ import testtools
 
 ROOT = pathlib.Path(__file__).parents[3]
 
-#: Seconds for which another thread is waited for.
-PATIENCE = 60
-
 
 @functools.cache
 def commands():
@@ -36,7 +33,6 @@ def commands():
 
 
 def command(name):
-    """Return the class of a command of setup.cfg."""
     module, _, attribute = commands()[name].partition(':')
     return getattr(importlib.import_module(module), attribute)
 
@@ -60,7 +56,7 @@ def until(text, what):
 
     :param text: returns it.
     """
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + 60
     while what not in text():
         assert time.monotonic() < end, text()
         time.sleep(0.01)
@@ -68,7 +64,6 @@ def until(text, what):
 
 @contextlib.contextmanager
 def local_zone(name):
-    """Let the machine be in a time zone."""
     with mock.patch.dict(os.environ, TZ=name):
         time.tzset()
         yield
@@ -107,10 +102,8 @@ class CommandCase(testtools.TestCase):
         made = command(app, None)
         made.cmd_name = name
         with contextlib.redirect_stderr(self.stderr):
-            parsed = made.get_parser('openstack').parse_args(
-                [*words, *arguments]
-            )
-            code = made.run(parsed)
+            parser = made.get_parser('openstack')
+            code = made.run(parser.parse_args([*words, *arguments]))
         return code, stdout.buffer.getvalue().decode(encoding)
 
     def json(self, command, *arguments):
@@ -139,6 +132,5 @@ class FolderCase(CommandCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.folder = pathlib.Path(folder)

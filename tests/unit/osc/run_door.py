@@ -47,9 +47,8 @@ class Rpc:
     _create, _list = door.ordered(_mine), door.listed(_mine)
 
     def create_software_deployment(self, context, server_id, input_values):
-        return self._answer(
-            self._create, context, server_id, None, input_values
-        )
+        asked = context, server_id, None, input_values
+        return self._answer(self._create, *asked)
 
     def list_software_deployments(self, *args):
         return self._answer(self._list, *args)
@@ -71,8 +70,7 @@ class Api(heat_door.Api):
 
     def __init__(self, context):
         super().__init__(Rpc(), context)
-        self.failing = 0
-        self.seen = []
+        self.failing, self.seen = 0, []
 
     def answer(self, request):
         self.seen.append(request)
@@ -106,9 +104,7 @@ class RunCase(base.CommandCase):
         self.patch(common, 'store', lambda manager: self.cluster.store())
         self.patch(common, 'orchestration', lambda manager: self.heat)
         clock = types.SimpleNamespace(
-            time=lambda: self.world.now,
-            monotonic=lambda: self.world.now,
-            sleep=lambda seconds: self.sleep(seconds),
+            time=self.time, monotonic=self.time, sleep=self.sleep
         )
         for module in (common, following, run_commands):
             self.patch(module, 'time', clock)
@@ -118,8 +114,8 @@ class RunCase(base.CommandCase):
         door.install(
             door.Door(
                 world.store,
-                wake=lambda run_id: self.wake(run_id),
-                clock=lambda: world.now,
+                wake=self.wake,
+                clock=self.time,
                 progress=lambda *target: self.progress,
             )
         )
@@ -129,6 +125,9 @@ class RunCase(base.CommandCase):
         context.policy = Policy()
         self.api = Api(context)
 
+    def time(self):
+        return self.world.now
+
     def wake(self, run_id):
         for leader in self.world.leaders:
             leader.wake(run_id)
@@ -136,8 +135,8 @@ class RunCase(base.CommandCase):
     def client(self):
         return runs.Runs(
             web_service.cloud(self.api, heat_door.URL),
-            monotonic=lambda: self.world.now,
-            sleep=lambda seconds: self.sleep(seconds),
+            monotonic=self.time,
+            sleep=self.sleep,
         )
 
     def sleep(self, seconds):
@@ -150,20 +149,13 @@ class RunCase(base.CommandCase):
         return run_id
 
     def ended(self, run_id=RUN, **values):
-        """Return a run that has ended."""
         self.start(run_id, **values)
         self.world.finish(run_id=run_id)
         return run_id
 
     def objects(self, number=0, run_id=RUN, attempt=1):
-        """Return the objects of an attempt on a target."""
-        return run_objects.RunObjects(
-            self.cluster.store(),
-            f'stack-{number % 2}',
-            run_id,
-            number,
-            attempt,
-        )
+        place = f'stack-{number % 2}', run_id, number, attempt
+        return run_objects.RunObjects(self.cluster.store(), *place)
 
     def put(self, name, content, number=0, **which):
         objects = self.objects(number, **which)
@@ -177,11 +169,9 @@ class RunCase(base.CommandCase):
         self.put(live.slot_name(0, 2, 3), part, number, **which)
 
     def ends(self, size, number=0, **which):
-        """Let it say how long its output is."""
         self.put(live.END, b'%d' % size, number, **which)
 
     def answered(self, status=0, **outputs):
-        """Let servers answer with outputs."""
         send = self.world.send
 
         def sent(name, given, **details):
@@ -191,9 +181,7 @@ class RunCase(base.CommandCase):
         self.world.send = sent
 
     def reports(self, number=0, run_id=RUN):
-        """Let a server report its start."""
-        name = run_objects.result_name(run_id, number, 1)
-        self.world.reports.add(name)
+        self.world.reports.add(run_objects.result_name(run_id, number, 1))
 
     def requests(self, method='GET'):
         return [each for each in self.api.seen if each.method == method]

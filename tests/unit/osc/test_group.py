@@ -14,25 +14,25 @@ from tests.unit.osc import base
 DEFAULTS = {'parameter_defaults': {'heat_plugins_group_members': 'nested'}}
 
 
-class FakeHeat:
-    """Stacks, each of a group and of one more; see `group_commands`."""
+WORKS = ['CREATE_COMPLETE', 'UPDATE_IN_PROGRESS', 'UPDATE_COMPLETE']
 
-    def __init__(self, *names, status='CREATE_COMPLETE'):
+
+class FakeHeat:
+    """Stacks, each of a group and of one more; see `group_commands`.
+
+    :ivar failed: the stacks with a failure that max_failures tolerates.
+    :ivar story: the statuses that are met after an update, and errors.
+    """
+
+    def __init__(self, *names, status='CREATE_COMPLETE', story=WORKS):
         self.stacks = {
             name: heat_values.Stack(
                 id=name, name=name, status=status, parent=None
             )
             for name in names
         }
-        self.single, self.updated, self.asked = set(names), [], 0
-        # Errors of the next questions after an update has begun.
-        self.errors = []
-        # By stack, the status of a member that max_failures tolerates.
-        self.members = {}
-        # How an update ends, and after how many questions it begins.
-        self.outcome, self.delay = 'UPDATE_COMPLETE', 1
-        # Whether a question meets it in progress.
-        self.is_seen = True
+        self.single, self.failed, self.updated = set(names), set(), []
+        self.story, self.left = story, {}
 
     def stack_ids(self, tag=None):
         return [*self.stacks, 'just-gone']
@@ -40,32 +40,20 @@ class FakeHeat:
     def stack(self, name):
         if name not in self.stacks:
             raise errors.NotFound(name)
-        if (name, DEFAULTS) in self.updated and name in self.single:
-            self._continue(name)
-        return self.stacks[name]
-
-    def _continue(self, name):
-        """Let time pass: complete for a moment, in progress, the outcome."""
-        if self.errors:
-            raise self.errors.pop(0)
-        self.asked += 1
-        if self.asked == self.delay + 1 and self.is_seen:
-            self._set(name, 'UPDATE_IN_PROGRESS')
-        elif self.asked > self.delay:
-            if self.outcome == 'UPDATE_COMPLETE':
+        if left := self.left.get(name):
+            met = left.pop(0)
+            if isinstance(met, Exception):
+                raise met
+            if met == 'UPDATE_COMPLETE':
                 self.single.discard(name)
-            self._set(name, self.outcome)
-
-    def _set(self, name, status):
-        self.stacks[name] = dataclasses.replace(
-            self.stacks[name], status=status
-        )
+            self.stacks[name] = dataclasses.replace(
+                self.stacks[name], status=met
+            )
+        return self.stacks[name]
 
     def resources(self, stack):
         is_single = stack.name in self.single
-        group_id = (
-            signal_names.new_group_id() if is_single else f'{stack.name}-fleet'
-        )
+        group_id = signal_names.new_group_id() if is_single else 'nested'
         return [
             heat_values.Resource(
                 name=name,
@@ -78,19 +66,20 @@ class FakeHeat:
         ]
 
     def attribute(self, resource, name):
+        has_failed = resource.stack_id in self.failed
         return {
             'web': {},
             's3': {
                 'deployment': 'id-of-s3',
                 'server': 'server',
                 'action': 'CREATE',
-                'status': self.members.get(resource.stack_id, 'COMPLETE'),
+                'status': 'FAILED' if has_failed else 'COMPLETE',
                 'delivered_at': '2026-01-01T00:00:00+00:00',
             },
         }
 
     def update_environment(self, stack, environment):
-        self.asked = 0
+        self.left[stack.name] = [*self.story]
         self.updated.append((stack.name, dict(environment)))
 
 
@@ -147,27 +136,25 @@ class NestTest(base.CommandCase):
             assert self.fake.updated == []
 
     def test_the_end_of_an_update_is_waited_for(self):
-        for outcome, is_seen, delay, outage, reason in (
-            ('UPDATE_COMPLETE', True, 20, 0, ''),
-            ('UPDATE_COMPLETE', True, 1, 5, ''),
-            ('UPDATE_COMPLETE', True, 1, 500, '503'),
-            ('UPDATE_FAILED', True, 1, 0, 'UPDATE_FAILED'),
-            ('ROLLBACK_COMPLETE', True, 1, 0, 'no nested stack: fleet'),
+        away, (before, during, _) = [errors.Unavailable('503')], WORKS
+        for story, reason in (
+            ([before] * 19 + WORKS, ''),
+            (away * 5 + WORKS, ''),
+            (away * 500 + WORKS, '503'),
+            ([before, during, 'UPDATE_FAILED'], 'UPDATE_FAILED'),
+            ([before, during, 'ROLLBACK_COMPLETE'], 'no nested stack: fleet'),
             # No poll meets it in progress.
-            ('ROLLBACK_COMPLETE', False, 1, 0, 'ROLLBACK_COMPLETE'),
+            ([before, 'ROLLBACK_COMPLETE'], 'ROLLBACK_COMPLETE'),
         ):
-            self.fake, self.waited = FakeHeat('shop'), 0.0
-            self.fake.outcome, self.fake.is_seen = outcome, is_seen
-            self.fake.errors = [errors.Unavailable('503')] * outage
-            self.fake.delay = delay
+            self.fake, self.waited = FakeHeat('shop', story=story), 0.0
             code, (shown,) = self.json('group nest --yes')
             assert code == (common.FAILED if reason else 0)
             assert shown['state'] == ('failed' if reason else 'nested')
             assert reason in (shown['reason'] or '')
-            assert outage or self.waited < 70
+            assert away[0] in story or self.waited < 70
 
     def test_members_that_would_run_again_keep_it_from_that(self):
-        self.fake.members['shop'] = 'FAILED'
+        self.fake.failed.add('shop')
         _, found = self.json('group nest --dry-run')
         assert [each['state'] for each in found] == ['blocked', 'single']
         assert 'Members fleet.s3 have not' in found[0]['reason']

@@ -13,35 +13,30 @@ RUN = run_door.RUN
 
 
 class LogsCase(run_door.RunCase):
+    servers = 1
+
     def setUp(self):
         super().setUp()
-        self.use(run_world.World(1))
+        self.use(run_world.World(self.servers))
         self.world.answers = lambda server_id: None
+        self.start()
+        self.world.pass_time(2)
 
     def sends(self, *acts):
         """Let servers do one thing each time that somebody waits."""
         left = list(acts)
         self.meanwhile = lambda: left.pop(0)() if left else None
 
-    def answer(self, status=0, **outputs):
-        """Let all servers answer."""
-        self.answered(**outputs)
+    def end(self, size, status=0, number=0, **which):
+        """Let the output of a server end, and all of them answer."""
+        self.ends(size, number, **which)
         self.world.answers = lambda server_id: status
-
-    def end(self, size, status=0, number=0):
-        self.ends(size, number)
-        self.answer(status)
 
     def logs(self, line=''):
         return self.run_command(f'run logs {RUN} {line}')
 
 
 class OneTest(LogsCase):
-    def setUp(self):
-        super().setUp()
-        self.start()
-        self.world.pass_time(2)
-
     def test_what_is_there_is_shown(self):
         self.prints(b'one\ntwo')
         assert self.logs() == (0, 'one\ntwo')
@@ -50,6 +45,16 @@ class OneTest(LogsCase):
         self.prints(b'\0\x80\xff\x1b[31m')
         _, output = self.run_command(f'run logs {RUN}', encoding='latin-1')
         assert output == '\x00\x80ÿ\x1b[31m'
+        # A part is left out.
+        for number in range(7):
+            offset = number * live.SLOT
+            content = b'1 %d 2 3\n' % offset + b'x' * live.SLOT
+            self.put(live.slot_name(offset, 2, 3), content)
+        self.ends(7 * live.SLOT)
+        _, output = self.logs()
+        told = f'\n[{2 * live.SLOT} bytes omitted]\n'
+        assert 5 * live.SLOT + len(told) == len(output)
+        assert told in output
 
     def test_it_is_followed_to_the_end_of_the_run(self):
         self.sends(
@@ -67,23 +72,13 @@ class OneTest(LogsCase):
         def wait():
             if self.world.now - began > 50 and not said:
                 said.append(self.said())
-                self.answer(deploy_stdout='a\n', deploy_stderr='b')
+                self.world.answers = lambda server_id: 0
 
+        self.answered(deploy_stdout='a\n', deploy_stderr='b')
         self.meanwhile = wait
         assert self.logs('-f') == (0, 'a\nb')
         assert 'sends output only at the end' in said[0]
         assert self.said().count('only at the end') == 1
-
-    def test_what_is_left_out_is_told(self):
-        for number in range(7):
-            offset = number * live.SLOT
-            content = b'1 %d 2 3\n' % offset + b'x' * live.SLOT
-            self.put(live.slot_name(offset, 2, 3), content)
-        self.ends(7 * live.SLOT)
-        _, output = self.logs()
-        told = f'\n[{2 * live.SLOT} bytes omitted]\n'
-        assert 5 * live.SLOT + len(told) == len(output)
-        assert told in output
 
     def test_what_the_server_sends_after_a_cancel_is_shown(self):
         self.prints(b'half ')
@@ -119,20 +114,15 @@ class OneTest(LogsCase):
         self.run_command(f'run retry {RUN}')
         self.sends(
             lambda: self.prints(b'second\n', attempt=2),
-            lambda: (self.ends(7, attempt=2), self.answer()),
+            lambda: self.end(7, attempt=2),
         )
         assert self.logs('-f') == (0, 'second\n')
 
 
 class ManyTest(LogsCase):
-    def setUp(self):
-        super().setUp()
-        self.use(run_world.World(3))
-        self.world.answers = lambda server_id: None
-        self.start()
-        self.world.pass_time(2)
+    servers = 3
 
-    def test_each_line_begins_with_the_name_of_its_server(self):
+    def test_a_line_has_the_name_of_its_server_one_alone_is_as_it_is(self):
         self.prints(b'one\ntwo')
         self.prints(b'three \x1b[2J\n', 1)
         code, output = self.logs()
@@ -142,11 +132,7 @@ class ManyTest(LogsCase):
             's0 deployment-0: two',
             r's1 deployment-1: three \x1b[2J',
         ]
-
-    def test_one_of_them_is_shown_byte_for_byte(self):
-        self.prints(b'one\ntwo')
-        self.prints(b'three', 1)
-        assert self.logs('--target server-1') == (0, 'three')
+        assert self.logs('--target server-1') == (0, 'three \x1b[2J\n')
         self.assert_refused(f'run logs {RUN} --target 9', 'no target 9')
 
     def test_all_are_followed(self):
@@ -155,21 +141,17 @@ class ManyTest(LogsCase):
             lambda: self.prints(b'two\n', 2),
             lambda: (self.end(4), self.end(4, number=2)),
         )
-        code, output = self.logs('-f')
-        assert code == 0
-        assert output == 's0 deployment-0: one\ns0 deployment-2: two\n'
+        lines = 's0 deployment-0: one\ns0 deployment-2: two\n'
+        assert self.logs('-f') == (0, lines)
         assert 'sends output only at the end' not in self.said()
 
     def test_one_of_them_is_followed_to_its_own_end(self):
         def end():
             self.ends(4, 1)
-            self.world.answers = lambda server_id: (
-                1 if server_id == 'server-1' else None
-            )
+            self.world.answers = {'server-1': 1}.get
 
         self.sends(lambda: self.prints(b'one\n', 1), end)
-        code, output = self.logs('-f --target 1')
-        assert (code, output) == (common.FAILED, 'one\n')
+        assert self.logs('-f --target 1') == (common.FAILED, 'one\n')
         assert not self.client().show(RUN).ended
 
     def test_without_a_store_an_error_says_so(self):
@@ -197,12 +179,11 @@ def lines(*contents, name='shop db'):
 
 def test_a_long_line_is_wrapped_and_not_cut():
     text = ''.join(f'{number:05d}' for number in range(1999))
+    sevens = [text[start : start + 7] for start in range(0, len(text), 7)]
     for parts in (
         [text + '\nnext'],
-        [text, '\nnext'],
         [text[:1991], text[1991:], '\n', 'next'],
-        [text[start : start + 7] for start in range(0, len(text), 7)]
-        + ['\nnext\n'],
+        [*sevens, '\nnext\n'],
     ):
         *shown, last = lines(*(part.encode() for part in parts))
         assert last == 'shop db: next'

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command that needs a service which the cloud lacks names it, and a way."""
+"""What every command takes, and says of itself and of a missing service."""
 
+import contextlib
 import io
 import json
 import shlex
@@ -16,12 +17,8 @@ import pytest
 from heat_plugins import wording
 from tests.unit.osc import base
 
-HEAT, SWIFT, MISTRAL, IRONIC = (
-    'orchestration',
-    'object-store',
-    'workflowv2',
-    'baremetal',
-)
+HEAT, SWIFT = 'orchestration', 'object-store'
+MISTRAL, IRONIC = 'workflowv2', 'baremetal'
 
 #: Commands whose example reads a file; ``{folder}`` has some.
 FILES = {
@@ -48,13 +45,10 @@ def session(*lacking):
 
 #: What an error says of a service that is not there.
 SAID = {
-    HEAT: ('no Heat (service type "orchestration")', '--os-region-name'),
-    SWIFT: (
-        'no object store (service type "object-store")',
-        'Clouds that lack',
-    ),
-    MISTRAL: ('no Mistral (service type "workflowv2")', 'Clouds that lack'),
-    IRONIC: ('no Ironic (service type "baremetal")', '--os-region-name'),
+    HEAT: ('no Heat (service type "orchestration', '--os-region-name'),
+    SWIFT: ('no object store (service type "object', 'Clouds that lack'),
+    MISTRAL: ('no Mistral (service type "workflowv2', 'Clouds that lack'),
+    IRONIC: ('no Ironic (service type "baremetal', '--os-region-name'),
 }
 
 FEATURES = 'software deployment feature list'
@@ -87,9 +81,8 @@ def outcome(name, lacking, folder, *more, stdout=None):
     )
     made = base.command(name.replace(' ', '_'))(app, None)
     words = FILES.get(name, made.example).format(folder=folder)
-    parsed = made.get_parser('openstack').parse_args(
-        [*shlex.split(words), *more]
-    )
+    words = [*shlex.split(words), *more]
+    parsed = made.get_parser('openstack').parse_args(words)
     try:
         made.run(parsed)
     except exceptions.CommandError as exc:
@@ -119,3 +112,32 @@ def test_any_user_can_list_what_the_cloud_has_services_for(lacking):
     )
     # This cloud has no heat-api-cfn.
     assert rows['Deployments by CFN_SIGNAL']['Has services'] == 'no'
+
+
+@pytest.mark.parametrize('name', base.commands())
+def test_the_help_has_an_example_that_can_be_typed_and_is_ascii(name):
+    parser = base.command(name)(None, None).get_parser('openstack')
+    lead, _, example = parser.epilog.partition(' openstack ')
+    assert lead == 'Example:'
+    assert example
+    assert '\nExample: openstack ' in parser.format_help()
+    assert parser.format_help().isascii()
+    parser.parse_args(shlex.split(example))
+
+
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        ('--canary two', 'must be a number, at least 0'),
+        ('--max-errors few', 'such as 10, or a percentage'),
+        ('--server-metadata role', 'expected <name>=<value>'),
+        ('--timeout 0', 'must be a number, at least 1'),
+        ('--no-such-option', 'unrecognized arguments: --no-such-option'),
+    ],
+)
+def test_a_value_that_cannot_be_is_an_error_that_says_why(given, said):
+    command, words = base.typed(f'run start BACKUP {given}')
+    stderr = io.StringIO()
+    with contextlib.redirect_stderr(stderr), pytest.raises(SystemExit):
+        command(None, None).get_parser('openstack').parse_args(words)
+    assert said in stderr.getvalue()

@@ -24,8 +24,9 @@ class PrivateFilesTest(testtools.TestCase):
     def test_one_that_others_could_read_is_replaced(self):
         self.path.write_text('of yesterday')
         self.path.chmod(0o644)
-        private_files.write(self.path, 'secret')
-        assert self.path.read_text() == 'secret'
+        # Half a surrogate pair is written as its escape.
+        private_files.write(self.path, 'secret: \ud800, ü')
+        assert self.path.read_text() == 'secret: \\ud800, ü'
         assert self.mode('run.html') == 384
 
     def test_a_link_is_replaced_and_not_followed(self):
@@ -41,25 +42,18 @@ class PrivateFilesTest(testtools.TestCase):
         self.assertRaises(OSError, private_files.write, self.path, 'new')
         assert os.listdir(self.folder) == ['run.html']
 
-    def test_half_a_surrogate_pair_is_written_as_its_escape(self):
-        private_files.write(self.path, 'half \ud800 a pair, ü')
-        assert self.path.read_text() == 'half \\ud800 a pair, ü'
-
-    def test_only_its_user_enters_its_folders(self):
-        path = private_files.folder(self.folder / 'logs', 'shop', 'tier.0.db')
+    def test_only_its_user_enters_its_folders_and_none_leads_out(self):
+        top = self.folder / 'logs'
+        path = private_files.folder(top, 'shop', 'tier.0.db')
         assert self.folder / 'logs/shop/tier.0.db' == path
         for each in ('logs', 'logs/shop', 'logs/shop/tier.0.db'):
             assert self.mode(each) == 448
-
-    def test_a_folder_that_is_a_link_is_not_entered(self):
-        top = private_files.folder(self.folder / 'logs')
-        (top / 'shop').symlink_to(self.folder)
-        self.assertRaises(OSError, private_files.folder, top, 'shop', 'db')
-        assert os.listdir(self.folder) == ['logs']
-
-    def test_no_name_leads_out_of_it(self):
-        path = private_files.folder(self.folder / 'logs', '..', 'a/b', '.')
+        path = private_files.folder(top, '..', 'a/b', '.')
         assert self.folder / 'logs/%2E./a%2Fb/%2E' == path
+        # Nor does a link.
+        (top / 'link').symlink_to(self.folder)
+        self.assertRaises(OSError, private_files.folder, top, 'link', 'db')
+        assert os.listdir(self.folder) == ['logs']
 
     def test_names_that_no_file_can_have_are_told_apart(self):
         names = [

@@ -3,10 +3,11 @@
 
 import contextlib
 import io
+import os
 import re
 import time
+from unittest import mock
 
-import fixtures
 import pytest
 import testtools
 
@@ -20,18 +21,12 @@ from tests.unit.osc import base
 class DisplayTestCase(testtools.TestCase):
     """What a display writes to a stream as soon as it writes anything."""
 
-    terminal = 'xterm'
-    encoding = 'utf-8'
-    columns = '100'
+    terminal, encoding, on_error = 'xterm', 'utf-8', 'strict'
 
     def setUp(self):
         super().setUp()
-        for name, value in (
-            ('TERM', self.terminal),
-            ('COLUMNS', self.columns),
-            ('NO_COLOR', '1'),
-        ):
-            self.useFixture(fixtures.EnvironmentVariable(name, value))
+        given = {'TERM': self.terminal, 'COLUMNS': '100', 'NO_COLOR': '1'}
+        self.enterContext(mock.patch.dict(os.environ, given))
         self.patch(progress.Display, 'delay', 0.0)
         self.patch(progress.Display, 'interval', 0.01)
         self.log = self.stream(False)
@@ -39,7 +34,7 @@ class DisplayTestCase(testtools.TestCase):
 
     def stream(self, terminal):
         found = io.TextIOWrapper(
-            io.BytesIO(), self.encoding, 'strict', write_through=True
+            io.BytesIO(), self.encoding, self.on_error, write_through=True
         )
         found.isatty = lambda: terminal
         return found
@@ -108,13 +103,8 @@ class DumbTest(DisplayTestCase):
 
 
 class AsciiTest(DisplayTestCase):
-    encoding = 'ascii'
-
-    def stream(self, terminal):
-        found = super().stream(terminal)
-        # As Python makes its standard error.
-        found.reconfigure(errors='backslashreplace')
-        return found
+    # As Python makes its standard error.
+    encoding, on_error = 'ascii', 'backslashreplace'
 
     def test_nothing_raises_and_a_bar_is_ascii(self):
         for stream in (self.screen, self.log):
@@ -145,28 +135,27 @@ class DeploymentTest(DisplayTestCase):
                 show.changed(found)
                 if stream is self.screen:
                     self.appears(stream, '3 resources')
-        assert (
-            self.text(self.log) == 'Warning: beware\nPlan shop: CREATE\n'
-            'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n'
-        )
+        assert self.text(self.log).splitlines() == [
+            *('Warning: beware', 'Plan shop: CREATE', 'a FAILED: [b]no[/b]'),
+            'Stack shop: CREATE_IN_PROGRESS',
+        ]
 
 
 class ValidationsTest(DisplayTestCase):
-    def run_of(self, states):
-        said = {'R': 'RUNNING', 'W': 'WAITING', 'P': 'PASSED'}
+    def run_of(self, *states):
         more = {'seconds': 2.0, 'reason': '', 'under_way': 'ask'}
-        outcomes = [
-            {'validation': name, 'state': said[state], **more}
-            for name, state in zip('ab', states, strict=True)
-        ]
+        names = zip('ab', states, strict=True)
+        outcomes = [{'validation': n, 'state': s, **more} for n, s in names]
         return {'id': 'my-run-1', 'outcomes': outcomes}
 
     def test_each_change_is_a_line_once_and_on_a_terminal_it_is_live(self):
         self.patch(progress.Display, 'interval', 3600)
         with progress.Display('run', self.log) as display:
             show = progress.Validations(display)
-            for states in ('RW', 'WW', 'RW', 'PR'):
-                show.changed(self.run_of(states))
+            show.changed(self.run_of('RUNNING', 'WAITING'))
+            show.changed(self.run_of('WAITING', 'WAITING'))
+            show.changed(self.run_of('RUNNING', 'WAITING'))
+            show.changed(self.run_of('PASSED', 'RUNNING'))
         assert self.text(self.log).splitlines() == [
             'Run my-run-1',
             'a: started',
@@ -174,13 +163,12 @@ class ValidationsTest(DisplayTestCase):
             'b: started',
         ]
         with progress.Display('run', self.screen) as display:
-            progress.Validations(display).changed(self.run_of('RP'))
+            now = self.run_of('RUNNING', 'PASSED')
+            progress.Validations(display).changed(now)
             self.appears(self.screen, '1 of 2 a ask')
 
 
 class SilenceTest(base.CommandCase):
-    """Every command shows that it works, and nothing of that in its output."""
-
     def test_a_command_that_takes_long_says_so(self):
         self.patch(progress.Display, 'interval', 0.01)
         stderr = self.stderr
@@ -217,15 +205,9 @@ class SilenceTest(base.CommandCase):
 @pytest.mark.parametrize(
     ('seconds', 'spelled'),
     [
-        (None, ''),
-        (2.0, '2 s'),
-        (0.25, '0.2 s'),
-        (59, '59 s'),
-        (60, '1 min'),
-        (61.7, '1 min 2 s'),
-        (3600, '1 h'),
-        (3661, '1 h 1 min'),
-        (90000, '1 d 1 h'),
+        *((None, ''), (2.0, '2 s'), (0.25, '0.2 s'), (59, '59 s')),
+        *((60, '1 min'), (61.7, '1 min 2 s'), (3600, '1 h')),
+        *((3661, '1 h 1 min'), (90000, '1 d 1 h')),
     ],
 )
 def test_durations_have_two_units_at_most(seconds, spelled):

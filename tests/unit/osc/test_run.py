@@ -19,6 +19,7 @@ from tests.unit.osc import base
 from tests.unit.osc import run_door
 
 RUN, OTHER = run_door.RUN, run_door.OTHER
+READ = datetime.datetime.fromisoformat
 
 # Whatever a laptop with the commands has no need of.
 _IMPORT = """
@@ -37,14 +38,9 @@ for name in sys.argv[1:]:
 class EntryPointTest(testtools.TestCase):
     def test_the_commands_import_without_heat(self):
         targets = sorted(base.commands().values())
-        done = subprocess.run(
-            [sys.executable, '-c', _IMPORT, *targets],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.stderr == ''
-        assert done.returncode == 0
+        line = [sys.executable, '-c', _IMPORT, *targets]
+        done = subprocess.run(line, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b'')
 
     def test_no_name_is_one_of_heatclients(self):
         verbs = 'metadata_show output_show create delete list show'
@@ -85,13 +81,9 @@ class ListTest(run_door.RunCase):
 
     def test_many_pages_are_read_as_far_as_they_are_wanted(self):
         for number in range(130):
-            self.world.order(str(number))
-            run_id = str(uuid.UUID(int=number))
-            self.world.store.create(
-                run_world.PROJECT,
-                run_records.RunRecord.new(self.world.order(run_id)),
-                'engine',
-            )
+            order = self.world.order(str(uuid.UUID(int=number)))
+            run = run_records.RunRecord.new(order)
+            self.world.store.create(run_world.PROJECT, run, 'engine')
         assert len(self.listed()) == 100
         assert len(self.listed('--limit 120')) == 120
         assert len(self.requests()) == 1 + 2
@@ -100,9 +92,8 @@ class ListTest(run_door.RunCase):
         self.heat.add_stack('shop')
         assert self.listed() == []
         assert self.listed('--stack shop') == []
-        self.assert_refused(
-            'run list --stack shpo', 'no stack shpo', 'did you mean "shop"?'
-        )
+        said = 'no stack shpo', 'did you mean "shop"?'
+        self.assert_refused('run list --stack shpo', *said)
         with fixtures.FakeLogger() as logged:
             assert self.listed('--schedule nightly') == []
         assert 'with the ID nightly has started' in logged.output
@@ -128,20 +119,14 @@ class ListTest(run_door.RunCase):
     def test_times_are_local_on_request(self):
         self.enterContext(base.local_zone('HPT-05:30'))
         self.ended()
-        for line in (
-            'run list',
-            f'run show {RUN}',
-            'run list -f csv',
-            f'run show {RUN} --targets',
-        ):
-            _, before = self.run_command(line)
-            _, after = self.run_command(f'{line} --local-time')
-            times = re.findall(r'\d{4}-\d\d-\d\dT[\d:]+Z', before)
-            assert times != []
-            assert [datetime.datetime.fromisoformat(one) for one in times] == [
-                datetime.datetime.fromisoformat(one)
-                for one in re.findall(r'\d{4}-[-\dT:]+\+05:30', after)
-            ]
+        show = f'show {RUN}'
+        for line in ('list', 'list -f csv', show, f'{show} --targets'):
+            _, before = self.run_command(f'run {line}')
+            _, after = self.run_command(f'run {line} --local-time')
+            utc = re.findall(r'\d{4}-\d\d-\d\dT[\d:]+Z', before)
+            local = re.findall(r'\d{4}-[-\dT:]+\+05:30', after)
+            assert utc != []
+            assert [*map(READ, utc)] == [*map(READ, local)]
 
     def test_a_day_is_that_of_the_zone(self):
         self.enterContext(base.local_zone('HPT-05:30'))
@@ -191,19 +176,12 @@ class ShowTest(run_door.RunCase):
         self.answered(status=1, deploy_stderr='no größer space')
         self.ended()
         _, shown = self.json(f'run show {RUN}')
-        expected = {
-            'id': RUN,
-            'stack': 's0',
-            'resource': 'deployment-0',
-            'action': 'BACKUP',
-            'server': 'server-0',
-            'state': 'failed',
-            'timeout': 3600,
-            'created_by': 'ann',
-            'inputs': ['secret'],
-            'counts': {'failed': 1},
-        }
-        assert {name: shown[name] for name in expected} == expected
+        assert (shown['id'], shown['timeout']) == (RUN, 3600)
+        assert (shown['action'], shown['created_by']) == ('BACKUP', 'ann')
+        where = [shown[name] for name in ('stack', 'resource', 'server')]
+        assert where == ['s0', 'deployment-0', 'server-0']
+        assert (shown['state'], shown['counts']) == ('failed', {'failed': 1})
+        assert shown['inputs'] == ['secret']
         assert 'exit status' in shown['reason']
         assert shown['outputs']['deploy_stderr'] == 'no größer space'
         _, output = self.run_command(f'run show {RUN}', encoding='ascii')
@@ -212,18 +190,12 @@ class ShowTest(run_door.RunCase):
             assert hidden not in output
 
     def test_what_was_asked_and_told_is_a_line_each(self):
-        at, names = '2027-01-15T08:00:00Z', ('event', 'state', 'at', 'reason')
-        notices = [
-            dict(zip(names, values, strict=True))
-            for values in (
-                ('failed', 'given-up', at, 'It answered 500'),
-                ('complete', 'pending', None, ''),
-            )
-        ]
-        of = door.overview.of
-        self.patch(
-            door.overview, 'of', lambda *run: of(*run) | {'notices': notices}
-        )
+        at = '2027-01-15T08:00:00Z'
+        last = {'state': 'given-up', 'at': at, 'reason': 'It answered 500'}
+        next_one = {'state': 'pending', 'at': None, 'reason': ''}
+        told = [{'event': 'failed', **last}, {'event': 'complete', **next_one}]
+        of, more = door.overview.of, {'notices': told}
+        self.patch(door.overview, 'of', lambda *run: of(*run) | more)
         self.start()
         self.run_command(f'run pause {RUN}')
         _, output = self.run_command(f'run show {RUN}')
@@ -260,11 +232,9 @@ class ShowTest(run_door.RunCase):
             _, found = self.json(f'run show {RUN} {options}')
             shown = [each['resource'] for each in found]
             assert expected == shown, options
+        said = f'No target of run {RUN} has had an attempt 7'
         for command in ('show', 'output'):
-            self.assert_refused(
-                f'run {command} {RUN} --attempt 7',
-                f'No target of run {RUN} has had an attempt 7',
-            )
+            self.assert_refused(f'run {command} {RUN} --attempt 7', said)
 
     def test_a_target_has_a_number_a_resource_and_a_server(self):
         self.use(run_world.World(3))
@@ -281,16 +251,12 @@ class ShowTest(run_door.RunCase):
         for name in ('1', 'deployment-1', 'server-1'):
             _, shown = self.json(f'run show {RUN} --target {name}')
             assert (shown['number'], shown['state']) == (1, 'complete')
-        self.assert_refused(
-            f'run show {RUN} --target server-7',
-            f'Run {RUN} has no target server-7',
-            'did you mean "server-',
-        )
+        said = f'Run {RUN} has no target server-7', 'did you mean "server-'
+        self.assert_refused(f'run show {RUN} --target server-7', *said)
         self.assert_refused(
             f'run output {RUN} --target web',
             'several targets web: 1 (s1 deployment-1, server ID server-1), '
             '2 (s0 deployment-2, server ID server-2)',
-            'number',
         )
         _, output = self.run_command(f'run show {RUN} --targets')
         assert '| web ' in output
@@ -325,25 +291,22 @@ class ShowTest(run_door.RunCase):
 
 class WaitTest(run_door.RunCase):
     def test_exit_codes_say_how_it_ended(self):
-        for status, state, code in (
-            (0, 'complete', 0),
-            (1, 'failed', common.FAILED),
-            (None, 'timed-out', common.TIMED_OUT),
+        for status, is_cancelled, state, code in (
+            (0, False, 'complete', 0),
+            (1, False, 'failed', common.FAILED),
+            (None, False, 'timed-out', common.TIMED_OUT),
+            (None, True, 'cancelled', common.CANCELLED),
         ):
             self.use(run_world.World(1, timeout=30))
             self.world.answers = lambda server_id, status=status: status
             self.start()
+            if is_cancelled:
+                self.run_command(f'run cancel {RUN}')
             found, shown = self.json(f'run wait {RUN}')
             assert (code, state) == (found, shown['state'])
-        self.use(run_world.World(1))
-        self.world.answers = lambda server_id: None
-        self.start()
-        self.run_command(f'run cancel {RUN}')
-        assert self.json(f'run wait {RUN}')[0] == common.CANCELLED
 
     def test_it_says_what_happens(self):
-        self.world.answers = lambda server_id: int(server_id == 'server-2')
-        self.use_slow()
+        self.use_slow({'server-2': 1})
         self.start()
         self.run_command(f'run wait {RUN}')
         said = self.said()
@@ -353,25 +316,27 @@ class WaitTest(run_door.RunCase):
         assert re.search('3 of 3 done: (1 failed, 2|2 complete, 1)', said)
         assert re.search(f'Run {RUN}: failed after .* s. ', said)
 
-    def use_slow(self):
-        """Let servers answer after a while."""
-        answers, until = self.world.answers, self.world.now + 20
+    def use_slow(self, statuses=()):
+        """Let servers answer after a while.
+
+        :param statuses: of servers that fail, by ID.
+        """
+        until, found = self.world.now + 20, dict(statuses)
         self.world.answers = lambda server_id: (
-            answers(server_id) if self.world.now > until else None
+            found.get(server_id, 0) if self.world.now > until else None
         )
 
     def test_several_and_all_of_a_stack_are_waited_for(self):
         self.use(run_world.World(1))
-        self.world.answers = lambda server_id: int(server_id == 'server-0')
-        self.use_slow()
+        self.use_slow({'server-0': 1})
         self.start()
         self.start(OTHER, action='RESTART')
         code, shown = self.json(f'run wait {RUN} {OTHER} {RUN}')
         assert code == common.FAILED
         assert [each['id'] for each in shown] == [RUN, OTHER]
-        self.start(str(uuid.UUID(int=1)), action='CHECK')
+        third = self.start(str(uuid.UUID(int=1)), action='CHECK')
         code, (shown,) = self.json('run wait --stack s0')
-        assert (code, shown['id']) == (common.FAILED, str(uuid.UUID(int=1)))
+        assert (code, shown['id']) == (common.FAILED, third)
         assert self.json('run wait --stack s0') == (0, [])
         self.assert_refused('run wait', 'Name a run')
 
@@ -444,10 +409,8 @@ class WaitTest(run_door.RunCase):
         self.use(run_world.World(3, canary=1, approve_after_canary=True))
         self.start()
         code, shown = self.json(f'run wait {RUN} --timeout 30')
-        assert (code, shown['state']) == (
-            common.STILL_RUNNING,
-            'waiting-for-approval',
-        )
+        assert code == common.STILL_RUNNING
+        assert shown['state'] == 'waiting-for-approval'
         said = self.said()
         assert f'Run {RUN} is waiting-for-approval.' in said
         assert 'run resume' in said
@@ -477,16 +440,12 @@ class WaitTest(run_door.RunCase):
         )
 
     def test_one_target_is_waited_for(self):
-        self.world.answers = lambda server_id: (
-            1 if server_id == 'server-1' else None
-        )
+        self.world.answers = {'server-1': 1}.get
         self.start()
         began = self.world.now
         code, shown = self.json(f'run wait {RUN} --target server-1')
-        assert (code, shown['failures'][0]['resource']) == (
-            common.FAILED,
-            'deployment-1',
-        )
+        failed = shown['failures'][0]['resource']
+        assert (code, failed) == (common.FAILED, 'deployment-1')
         assert self.world.now - began < 10
         assert 'Stopped waiting' not in self.said()
 
@@ -497,20 +456,20 @@ class RequestTest(run_door.RunCase):
         self.world.answers = lambda server_id: None
         self.start()
 
+    def cancelled(self, run_id):
+        self.run_command(f'run cancel {run_id}')
+        self.world.finish(run_id=run_id)
+
     def test_a_run_is_paused_resumed_and_cancelled(self):
         for command, state in (('pause', 'paused'), ('resume', 'running')):
             code, shown = self.json(f'run {command} {RUN[:6]}')
             assert (0, state) == (code, shown['state'])
         self.assert_refused(f'run resume {RUN}', 'not paused')
-        self.run_command(f'run cancel {RUN}')
-        self.world.finish(run_id=RUN)
+        self.cancelled(RUN)
         _, shown = self.json(f'run show {RUN}')
         assert shown['state'] == 'cancelled'
-        assert [e['do'] for e in shown['requests']] == [
-            'pause',
-            'resume',
-            'cancel',
-        ]
+        asked = [each['do'] for each in shown['requests']]
+        assert asked == ['pause', 'resume', 'cancel']
         self.assert_refused(f'run pause {RUN}', 'has ended')
 
     def test_of_several_those_that_can_are_cancelled_or_one_target(self):
@@ -560,15 +519,12 @@ class RequestTest(run_door.RunCase):
 
     def test_a_run_is_deleted_once_it_has_ended(self):
         self.assert_refused(f'run delete {RUN}', 'cancel it first')
-        self.run_command(f'run cancel {RUN}')
-        self.world.finish(run_id=RUN)
+        self.cancelled(RUN)
         code, found = self.json(f'run delete {RUN} nope')
         assert (code, found) == (1, [{'id': RUN}])
         assert self.json('run list')[1] == []
         self.assert_refused(f'run delete {RUN}', 'no run')
-        self.start(OTHER)
-        self.run_command(f'run cancel {OTHER}')
-        self.world.finish(run_id=OTHER)
+        self.cancelled(self.start(OTHER))
         # One that has not ended stays.
         self.start(str(uuid.UUID(int=1)))
         assert self.json('run delete --all --stack s7')[1] == []

@@ -3,6 +3,7 @@
 
 import io
 import json
+import pathlib
 import re
 import sys
 
@@ -21,15 +22,9 @@ SECRET = 'a s3cret of the team'
 
 
 def row(number, *, reason='', variant='v'):
-    """Return a row of a dry run."""
-    return {
-        'stack': 'shop',
-        'resource': f'db{number}',
-        'server': f'server_{number}',
-        'is_target': not reason,
-        'variant': variant,
-        'reason': reason,
-    }
+    where = {'resource': f'db{number}', 'server': f'server_{number}'}
+    how = {'is_target': not reason, 'variant': variant, 'reason': reason}
+    return {'stack': 'shop', **where, **how}
 
 
 def selection(*rows):
@@ -52,12 +47,7 @@ class StartCase(run_door.RunCase):
         self.use(run_world.World(1))
         self.orders, self.refusals = [], []
         self.patch(client.Runs, 'start', self.begin)
-        self.selected = selection(row(0))
-        self.patch(
-            client.Runs,
-            'select',
-            lambda door, **order: self.orders.append(order) or self.selected,
-        )
+        self.patch(client.Runs, 'select', self.select)
 
     def begin(self, *, run_id, **order):
         self.orders.append({'run_id': run_id, **order})
@@ -66,16 +56,18 @@ class StartCase(run_door.RunCase):
         self.start(run_id, action=order['action'] or 'APPLY')
         return self.client().show(run_id)
 
+    def select(self, **order):
+        self.orders.append(order)
+        return selection(row(0))
+
     def order(self, line):
-        """Start a run; return its order."""
         code, _ = self.json(f'run start {line}')
         assert code == 0
         return self.orders[-1]
 
     def file(self, name, content):
-        path = self.useFixture(fixtures.TempDir()).join(name)
-        with open(path, 'w', encoding='utf-8') as file:
-            file.write(content)
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).join(name))
+        path.write_text(content)
         return path
 
 
@@ -143,8 +135,7 @@ class OneTest(StartCase):
             path = self.file('run.html', '')
             line = f'{action} --stack s0 {wait} --output {path}'
             _, shown = self.json(f'run start {line}')
-            with open(path, encoding='utf-8') as file:
-                page = file.read()
+            page = path.read_text()
             assert f'Run {shown["id"]}: {shown["state"]}' in page
             assert f'{action} on s0' in page
             assert ('1 GB' in page) is ('outputs' in shown) is bool(wait)

@@ -4,6 +4,7 @@
 import csv
 import io
 import os
+import pathlib
 import types
 
 import fixtures
@@ -23,11 +24,9 @@ class TimelineTest(base.CommandCase):
         self.patch(common, 'orchestration', lambda manager: self.heat)
         self.stack = self.heat.add_stack('shop')
         self.heat.add_deployment(self.stack)
-        for status, time in (
-            ('CREATE_IN_PROGRESS', self.now + 1),
-            ('CREATE_FAILED', self.now + 6),
-        ):
-            self.heat.happens(self.stack, 'db', status, time)
+        place = self.stack, 'db'
+        self.heat.happens(*place, 'CREATE_IN_PROGRESS', self.now + 1)
+        self.heat.happens(*place, 'CREATE_FAILED', self.now + 6)
 
     def show(self, line=''):
         return self.run_command(f'timeline shop {line}')
@@ -64,17 +63,13 @@ class TimelineTest(base.CommandCase):
             path = folder.join(name)
             code, output = self.show(f'--output {path} -f csv')
             assert code == 0
-            with open(path, encoding='utf-8') as file:
-                assert file.read().startswith(begin)
-                mode = os.fstat(file.fileno()).st_mode
-                assert mode & 511 == 384
+            assert pathlib.Path(path).read_text().startswith(begin)
+            assert os.stat(path).st_mode & 511 == 384
             assert len(list(csv.DictReader(io.StringIO(output)))) == 1
         assert self.show(f'--output {path}') == (0, '')
         none = folder.join('none', 'x.svg')
-        self.assert_refused(
-            f'timeline shop --output {none}',
-            f'Cannot write {none}: No such file',
-        )
+        said = f'Cannot write {none}: No such file'
+        self.assert_refused(f'timeline shop --output {none}', said)
         self.assertRaises(SystemExit, self.show, '--output x.png')
         assert 'x.png must end in .svg or .html' in self.stderr.getvalue()
 
@@ -88,9 +83,8 @@ class TimelineTest(base.CommandCase):
             self.stderr.truncate(0)
 
     def test_a_terminal_without_unicode_gets_ascii(self):
-        self.heat.add_resource(
-            self.stack, 'dépôt', 'OS::Heat::SoftwareDeployment', 'x'
-        )
+        kind = 'OS::Heat::SoftwareDeployment'
+        self.heat.add_resource(self.stack, 'dépôt', kind, 'x')
         self.heat.happens(self.stack, 'dépôt', 'CREATE_FAILED', self.now)
         _, output = self.run_command('timeline shop', encoding='ascii')
         assert 'x failed' in output

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat in memory, for the protocols of `stack_tree` and for timelines.
-
-It holds what a test has told it. What goes wrong is asked for with
-``failing``, by the name of a method.
-"""
+"""Heat in memory, for the protocols of `stack_tree` and for timelines."""
 
 import dataclasses
 import uuid
@@ -32,21 +28,14 @@ def new_id():
 
 
 class Heat:
-    """A Heat with the stacks of one project."""
-
     def __init__(self):
-        self.stacks = {}
-        self.members = {}
-        self.templates = {}
-        self.configs = {}
-        self.rows = {}
-        self.happened = []
-        self.attributes = {}
+        self.stacks, self.members, self.templates = {}, {}, {}
+        self.configs, self.rows, self.attributes = {}, {}, {}
+        self.happened, self.asked = [], []
         #: Stack id to its tags.
         self.tags = {}
         #: Method name to what it raises, until it is taken away.
         self.failing = {}
-        self.asked = []
 
     # What tests tell it
 
@@ -83,15 +72,10 @@ class Heat:
         }
 
     def add_config(self, name='db', group='component', **more):
-        values = {
-            'config': COMPONENT,
-            'inputs': INPUTS,
-            'outputs': [{'name': 'size', 'type': 'String'}],
-            'options': {},
-            **more,
-        }
+        outputs = [{'name': 'size', 'type': 'String'}]
+        values = {'config': COMPONENT, 'inputs': INPUTS, 'outputs': outputs}
         config = heat_values.Config(
-            id=new_id(), name=name, group=group, **values
+            id=new_id(), name=name, group=group, **{**values, **more}
         )
         self.configs[config.id] = config
         return config
@@ -131,12 +115,11 @@ class Heat:
 
     def add_group(self, stack, name, servers, **more):
         """Add a group that is one resource; return its members' rows."""
-        first = self.add_deployment(stack, name, **more)
+        kind = 'OS::Heat::SoftwareDeploymentGroup'
+        first = self.add_deployment(stack, name, kind=kind, **more)
         group_id = signal_names.new_group_id()
         self.members[stack.id][-1] = dataclasses.replace(
-            self.members[stack.id][-1],
-            type='OS::Heat::SoftwareDeploymentGroup',
-            physical_id=group_id,
+            self.members[stack.id][-1], physical_id=group_id
         )
         del self.rows[first.id]
         rows, states = {}, {}
@@ -169,7 +152,6 @@ class Heat:
     def happens(
         self, stack, name, status, time, physical_id='', reason='state changed'
     ):
-        """Let an event be listed."""
         self.happened.append(
             heat_values.Event(
                 id='e',

@@ -2,22 +2,17 @@
 """A strict store of runs, in memory, for what leads and shows them.
 
 See `run_store.RunStore`; what only heat-engine's services ask, it lacks.
-
-It keeps what JSON can say. On request it loses any compare-and-swap, cuts off
-any transaction, keeps the answer of a commit to itself, and shows commits
-late, as a node of a cluster may.
+On request it loses any compare-and-swap, cuts off any transaction, keeps the
+answer of a commit to itself, and shows commits late, as a cluster may.
 """
 
 import contextlib
 import copy
 import dataclasses
-import json
 import threading
 
 from heat_plugins import errors
-from heat_plugins import stored
 from heat_plugins.runs import overview
-from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import telling
 
@@ -41,16 +36,14 @@ class FakeRunStore:
     :ivar is_late: whether reading shows nothing that is committed from now on.
     :ivar given: the deliveries whose rows are there, by deployment.
     :ivar settled: how attempts ended that their rows say, by deployment.
-    :ivar steps: how many were stored.
     """
 
     def __init__(self):
         self.now = 1_800_000_000.0
-        self.aborts = self.silent = self.losing = self.steps = 0
+        self.aborts = self.silent = self.losing = 0
         self.given, self.settled = {}, {}
         self._lock = threading.RLock()
-        self._runs, self._deleted = {}, set()
-        self._shown = None
+        self._runs, self._shown = {}, None
 
     @property
     def is_late(self):
@@ -65,10 +58,7 @@ class FakeRunStore:
     def create(self, project_id, run, engine_id, *, tick=None):
         assert tick is None
         with self._transaction():
-            found = self._runs.get(run.id)
-            if run.id in self._deleted:
-                raise errors.Exists(run.id)
-            if found:
+            if found := self._runs.get(run.id):
                 kept = found.stored
                 if kept.project_id == project_id and run_store.is_same_order(
                     kept.run.order, run.order
@@ -77,7 +67,7 @@ class FakeRunStore:
                 raise errors.Exists(run.id)
             kept = run_store.StoredRun(
                 project_id=project_id,
-                run=_through_json(run),
+                run=run,
                 version=0,
                 engine_id=engine_id,
                 revisions=(0,) * len(run.attempts),
@@ -92,42 +82,32 @@ class FakeRunStore:
         return found.stored
 
     def heads(self, project_id, wanted):
-        kept = sorted(
-            (
-                each
-                for each in self._visible().values()
-                if each.stored.project_id == project_id
-            ),
-            key=lambda each: _order(each.stored),
-            reverse=True,
-        )
+        kept = [
+            each.stored
+            for each in self._visible().values()
+            if each.stored.project_id == project_id
+            and _is_wanted(each.stored, wanted)
+        ]
+        kept.sort(key=_order, reverse=True)
         if wanted.after is not None:
             last = _order(self.load(wanted.after, project_id))
-            kept = [each for each in kept if _order(each.stored) < last]
-        heads = [
-            overview.head(each.stored.run)
-            for each in kept
-            if _is_wanted(each, wanted)
-        ]
-        return heads[: min(wanted.limit, run_store.PAGE)]
+            kept = [each for each in kept if _order(each) < last]
+        most = min(wanted.limit, run_store.PAGE)
+        return [overview.head(each.run) for each in kept[:most]]
 
     def on_server(self, project_id, server_id):
         found = []
         for kept in self._visible().values():
             run = kept.stored.run
+            if kept.stored.project_id != project_id:
+                continue
             for number, member in enumerate(run.order.members):
-                attempt = run.attempts[number]
-                if (
-                    member.server_id == server_id
-                    and kept.stored.project_id == project_id
-                    and (attempt.is_live or attempt.is_unanswered)
-                ):
+                one = run.attempts[number]
+                is_busy = one.is_live or one.is_unanswered
+                if is_busy and member.server_id == server_id:
                     order = dataclasses.replace(run.order, members=[member])
-                    found.append(
-                        dataclasses.replace(
-                            run, order=order, attempts=(attempt,)
-                        )
-                    )
+                    its = {'order': order, 'attempts': (one,)}
+                    found.append(dataclasses.replace(run, **its))
         return found
 
     def led_by(self, engine_id):
@@ -181,6 +161,8 @@ class FakeRunStore:
                 if kept.last_step == step_id:
                     return kept.stored
                 raise run_store.Stale(after.id)
+            leader = engine_id or before.engine_id
+            before = dataclasses.replace(before, engine_id=leader)
             stepped = self._change_targets(kept, before, after, given)
             for delivery in given.values():
                 self.given[delivery.deployment_id] = delivery
@@ -189,12 +171,6 @@ class FakeRunStore:
                 self.given.pop(row_id, None)
                 self.settled.pop(row_id, None)
             kept.last_step = step_id
-            self.steps += 1
-            if engine_id:
-                kept.stored = dataclasses.replace(
-                    kept.stored, engine_id=engine_id
-                )
-                stepped = dataclasses.replace(stepped, engine_id=engine_id)
             return stepped
 
     def _change_targets(self, kept, before, after, given):
@@ -227,9 +203,7 @@ class FakeRunStore:
         # What has been answered since stays.
         kept.stored = dataclasses.replace(
             stepped,
-            run=_through_json(
-                dataclasses.replace(after, attempts=tuple(attempts))
-            ),
+            run=dataclasses.replace(after, attempts=tuple(attempts)),
             revisions=tuple(map(max, revisions, now.revisions)),
         )
         return stepped
@@ -265,15 +239,12 @@ class FakeRunStore:
         after = run_store.answered(before, outcome, 64 * 1024)
         if after is None or after is before:
             return after is before
+        revisions = [*kept.stored.revisions]
+        revisions[key.number] += 1
         kept.stored = dataclasses.replace(
             kept.stored,
-            run=_through_json(
-                kept.stored.run.attempted({key.number: vars(after)})
-            ),
-            revisions=tuple(
-                revision + (number == key.number)
-                for number, revision in enumerate(kept.stored.revisions)
-            ),
+            run=kept.stored.run.attempted({key.number: vars(after)}),
+            revisions=tuple(revisions),
         )
         if not after.is_live:
             kept.keys.pop(key.number, None)
@@ -290,7 +261,6 @@ class FakeRunStore:
                 raise errors.Refused(
                     f'{run_id} has not ended; cancel it first'
                 )
-            self._deleted.add(run_id)
             del self._runs[run_id]
 
     # What tests say
@@ -299,7 +269,7 @@ class FakeRunStore:
     def _transaction(self):
         """Change all or nothing; fail as it is told."""
         with self._lock:
-            before = self._runs, self.given, self.settled, self.steps
+            before = self._runs, self.given, self.settled
             self._runs = {
                 run_id: dataclasses.replace(each, keys=dict(each.keys))
                 for run_id, each in self._runs.items()
@@ -311,7 +281,7 @@ class FakeRunStore:
                     self.aborts -= 1
                     raise errors.Unavailable('cut off before its commit')
             except BaseException:
-                self._runs, self.given, self.settled, self.steps = before
+                self._runs, self.given, self.settled = before
                 raise
             if self.silent:
                 self.silent -= 1
@@ -333,34 +303,12 @@ class FakeRunStore:
         return self._runs[run_id]
 
 
-def _through_json(run):
-    """Return a run as a database would give it back."""
-    order = dataclasses.replace(run.order, members=())
-    return run_records.RunRecord(
-        order=dataclasses.replace(
-            _read(run_records.RunOrder, order),
-            members=[
-                _read(run_records.RunTarget, each)
-                for each in run.order.members
-            ],
-        ),
-        control=_read(run_records.Control, run.control),
-        attempts=tuple(
-            _read(run_records.Attempt, each) for each in run.attempts
-        ),
-    )
-
-
-def _read(kind, value):
-    return stored.read(kind, json.loads(json.dumps(stored.dump(value))))
-
-
 def _order(kept):
     return kept.run.order.created_at, kept.run.id
 
 
 def _is_wanted(kept, wanted):
-    order, control = kept.stored.run.order, kept.stored.run.control
+    order, control = kept.run.order, kept.run.control
     stacks, servers = set(), set()
     for member in order.members:
         stacks |= {member.stack_id, member.stack_name}
@@ -376,7 +324,6 @@ def _is_wanted(kept, wanted):
             wanted.schedule is None,
             wanted.since is None or order.created_at >= wanted.since,
             wanted.until is None or order.created_at <= wanted.until,
-            wanted.newer_than is None
-            or kept.stored.version > wanted.newer_than,
+            wanted.newer_than is None or kept.version > wanted.newer_than,
         )
     )

@@ -5,6 +5,7 @@ A store's own test case says how it is made, and what its rows in Heat say.
 """
 
 import dataclasses
+import functools
 
 from heat_plugins import errors
 from heat_plugins import heat_values
@@ -39,18 +40,10 @@ def order(run_id='run-1', targets=2, **values):
         )
         for number in range(targets)
     ]
-    return run_records.RunOrder(
-        id=run_id,
-        **{
-            'action': 'BACKUP',
-            'limits': run_records.RunLimits(),
-            'members': members,
-            'created_at': NOW,
-            'created_by': 'ann',
-            'inputs': {'password': 'hunter2'},
-            **values,
-        },
-    )
+    usual = {'action': 'BACKUP', 'limits': run_records.RunLimits()}
+    usual |= {'members': members, 'inputs': {'password': 'hunter2'}}
+    made = {'created_at': NOW, 'created_by': 'ann', **usual, **values}
+    return run_records.RunOrder(id=run_id, **made)
 
 
 def run(run_id='run-1', targets=2, **values):
@@ -58,19 +51,13 @@ def run(run_id='run-1', targets=2, **values):
 
 
 def delivery(run_id, number):
-    """Return what the server of a target is given."""
     return deliveries.Delivery(
         deployment_id=f'{run_id}-row-{number}',
         server_id=f'server-{number}',
         config_id=f'{run_id}-config-{number}',
         action='BACKUP',
         draft=heat_values.DerivedConfig(
-            name='backup',
-            group='script',
-            config='true',
-            inputs=[],
-            outputs=[],
-            options={},
+            name='backup', group='script', config='true', inputs=[], outputs=[]
         ),
         input_values=None,
         signalling=deliveries.Signalling(
@@ -98,14 +85,15 @@ def begun(kept, *numbers):
     return kept.run.attempted(changes), made
 
 
+def expired(run, number):
+    ends = {'state': State.TIMED_OUT, 'ended_at': NOW + 6}
+    return run.attempted({number: ends})
+
+
 def ended(run):
-    """Return a run that has ended, with all its targets."""
-    return run.attempted(
-        {
-            number: {'state': State.COMPLETE, 'ended_at': NOW + 9}
-            for number in range(len(run.attempts))
-        }
-    ).changed(phase=run_records.Phase.COMPLETE, ended_at=NOW + 9)
+    ends = {'state': State.COMPLETE, 'ended_at': NOW + 9}
+    run = run.attempted(dict.fromkeys(range(len(run.attempts)), ends))
+    return run.changed(phase=run_records.Phase.COMPLETE, ended_at=NOW + 9)
 
 
 class RunStoreContract:
@@ -142,16 +130,11 @@ class RunStoreContract:
             run_id=run_id, number=number, attempt=attempt
         )
 
-    def done(self, **values):
-        return run_records.Attempt(
-            **{
-                'state': State.COMPLETE,
-                'reason': 'done',
-                'ended_at': NOW + 5,
-                'outputs': {'deploy_stdout': 'hello'},
-                **values,
-            }
+    def done(self, state=State.COMPLETE, **values):
+        made = run_records.Attempt(
+            state=state, ended_at=NOW + 5, outputs={'deploy_stdout': 'hello'}
         )
+        return dataclasses.replace(made, **values)
 
     # Orders
 
@@ -177,14 +160,10 @@ class RunStoreContract:
 
     def test_a_project_sees_its_own_runs_alone(self):
         self.create(made=ended(run()))
-        self.assertRaises(
-            errors.NotFound, self.store.load, 'run-1', 'another project'
-        )
-        self.assertRaises(
-            errors.NotFound, self.store.delete, 'another project', 'run-1'
-        )
-        listed = self.store.heads('another project', ordering.Query())
-        assert listed == []
+        load, delete, other = self.store.load, self.store.delete, 'another'
+        self.assertRaises(errors.NotFound, load, 'run-1', other)
+        self.assertRaises(errors.NotFound, delete, other, 'run-1')
+        assert self.store.heads(other, ordering.Query()) == []
 
     # Lists
 
@@ -197,19 +176,15 @@ class RunStoreContract:
             self.create(f'run-{number}', created_at=NOW + number)
         # Of the same second.
         self.create('run-1b', created_at=NOW + 1)
-        first = self.ids(limit=3)
-        assert first == ['run-4', 'run-3', 'run-2']
-        second = self.ids(limit=2, after='run-2')
-        assert second == ['run-1b', 'run-1']
+        assert self.ids(limit=3) == ['run-4', 'run-3', 'run-2']
+        assert self.ids(limit=2, after='run-2') == ['run-1b', 'run-1']
         assert self.ids(limit=2, after='run-1') == ['run-0']
         self.assertRaises(errors.NotFound, self.ids, after='gone')
 
     def test_a_list_is_filtered(self):
         self.create('run-1', targets=1)
         other = {'action': 'backup', 'created_by': 'Bob'}
-        self.create(
-            made=ended(run('run-2', created_at=NOW + 5, **other)),
-        )
+        self.create(made=ended(run('run-2', created_at=NOW + 5, **other)))
         early = {'until': NOW + 4.5}
         for only, *every in (
             ('run-1', {'run': 'run-1'}, {'stack': 'stack-run-1'}, early),
@@ -248,32 +223,21 @@ class RunStoreContract:
         rows = {'run-1-row-0': 'IN_PROGRESS', 'run-1-row-1': 'IN_PROGRESS'}
         assert self.deployments() == rows
         self.store.step(first, first.run.changed(paused_by='ann'), 'ann')
-        late = first, first.run.changed(paused_by='bob'), 'bob'
-        self.assertRaises(
-            run_store.Stale, self.store.step, *late, taken=['run-1-row-0']
-        )
+        late, taken = first.run.changed(paused_by='bob'), ['run-1-row-0']
+        step = functools.partial(self.store.step, taken=taken)
+        self.assertRaises(run_store.Stale, step, first, late, 'bob')
         assert self.store.load('run-1').run.control.paused_by == 'ann'
         assert self.deployments() == rows
 
     def test_a_step_loses_against_the_answer_of_a_target_it_changes(self):
         kept = self.begin()
         self.store.answer({self.key(0): self.done()})
-        expired = kept.run.attempted(
-            {0: {'state': State.TIMED_OUT, 'ended_at': NOW + 6}}
-        )
-        self.assertRaises(
-            run_store.Stale, self.store.step, kept, expired, 'expire'
-        )
+        late = kept, expired(kept.run, 0), 'expire'
+        self.assertRaises(run_store.Stale, self.store.step, *late)
         # What it does not change it leaves alone.
-        other = kept.run.attempted(
-            {1: {'state': State.TIMED_OUT, 'ended_at': NOW + 6}}
-        )
-        self.store.step(kept, other, 'other')
-        found = self.store.load('run-1').run
-        assert [each.state for each in found.attempts] == [
-            State.COMPLETE,
-            State.TIMED_OUT,
-        ]
+        self.store.step(kept, expired(kept.run, 1), 'other')
+        first, second = self.store.load('run-1').run.attempts
+        assert (first.state, second.state) == (State.COMPLETE, State.TIMED_OUT)
 
     # Live keys
 
@@ -281,20 +245,14 @@ class RunStoreContract:
         first = self.begin('run-1', 1)
         second = self.create('run-2')
         after, made = begun(second, 0, 1)
-        error = self.assertRaises(
-            run_store.KeysTaken,
-            self.store.step,
-            second,
-            after,
-            'second',
-            given=made,
-        )
+        begin = functools.partial(self.store.step, second, after, given=made)
+        error = self.assertRaises(run_store.KeysTaken, begin, 'second')
         assert dict(error.runs) == {1: 'run-1'}
         # Nothing of the step is stored.
         assert second == self.store.load('run-2')
         assert [*self.deployments()] == ['run-1-row-1']
         self.store.step(first, ended(first.run), 'end')
-        self.store.step(second, after, 'third', given=made)
+        begin('third')
 
     def test_a_key_is_held_until_the_end_or_the_answer(self):
         script = {'group': 'script', 'config': 'uptime'}
@@ -320,7 +278,7 @@ class RunStoreContract:
         counted = self.store.answer(
             {
                 self.key(0): self.done(),
-                self.key(1): self.done(state=State.FAILED, reason='exit 1'),
+                self.key(1): self.done(State.FAILED, reason='exit 1'),
                 self.key(7): self.done(),
                 self.key(0, attempt=2): self.done(),
                 self.key(run_id='gone'): self.done(),
@@ -330,19 +288,13 @@ class RunStoreContract:
         found = self.store.load('run-1')
         assert kept.version == found.version
         first, second = found.run.attempts
-        assert (first.state, first.ended_at, first.outputs) == (
-            State.COMPLETE,
-            NOW + 5,
-            {'deploy_stdout': 'hello'},
-        )
-        assert second.reason == 'exit 1'
-        assert second.started_at == NOW
-        assert self.deployments() == {
-            'run-1-row-0': 'COMPLETE',
-            'run-1-row-1': 'FAILED',
-        }
+        assert (first.state, first.ended_at) == (State.COMPLETE, NOW + 5)
+        assert first.outputs == {'deploy_stdout': 'hello'}
+        assert (second.reason, second.started_at) == ('exit 1', NOW)
+        rows = {'run-1-row-0': 'COMPLETE', 'run-1-row-1': 'FAILED'}
+        assert self.deployments() == rows
         # The first of two counts, also that of a commit without an answer.
-        other = {self.key(0): self.done(state=State.FAILED)}
+        other = {self.key(0): self.done(State.FAILED)}
         assert set() == set(self.store.answer(other))
         same = {self.key(0): self.done()}
         assert {self.key(0)} == set(self.store.answer(same))
@@ -351,25 +303,19 @@ class RunStoreContract:
         kept = self.begin()
         report = run_records.Attempt(state=State.RUNNING, reported_at=NOW + 1)
         self.store.answer({self.key(0): report})
-        attempt = self.store.load('run-1').run.attempts[0]
-        assert (attempt.state, attempt.reported_at, attempt.row_id) == (
-            State.RUNNING,
-            NOW + 1,
-            'run-1-row-0',
-        )
+        found = self.store.load('run-1')
+        attempt = found.run.attempts[0]
+        assert (attempt.state, attempt.reported_at) == (State.RUNNING, NOW + 1)
+        assert attempt.row_id == 'run-1-row-0'
         assert self.deployments()['run-1-row-0'] == 'IN_PROGRESS'
         # A second report is no change.
-        found = self.store.load('run-1')
         self.store.answer({self.key(0): report})
         assert found == self.store.load('run-1')
         assert kept.revisions != found.revisions
 
     def test_an_ended_attempt_takes_a_late_result_once(self):
         kept = self.begin()
-        expired = kept.run.attempted(
-            {0: {'state': State.TIMED_OUT, 'ended_at': NOW + 6}}
-        )
-        self.store.step(kept, expired, 'expire')
+        self.store.step(kept, expired(kept.run, 0), 'expire')
 
         def answer(at):
             late = run_records.Late(
@@ -401,8 +347,7 @@ class RunStoreContract:
         found = self.store.on_server(PROJECT, 'server-1')
         assert sorted(e.id for e in found) == ['run-1', 'run-2']
         for each in found:
-            (member,) = each.order.members
-            assert member.server_id == 'server-1'
+            assert [e.server_id for e in each.order.members] == ['server-1']
         self.store.step(kept, ended(kept.run), 'end')
         (other,) = self.store.on_server(PROJECT, 'server-1')
         assert other.attempts[0].state == State.WAITING
@@ -427,18 +372,16 @@ class RunStoreContract:
         assert found.engine_id == 'engine-2'
         led = {'run-1': found.version, 'run-3': 1}
         assert dict(self.store.led_by('engine-2')) == led
-        self.store.step(found, ended(found.run), 'end')
+        kept = self.store.step(found, ended(found.run), 'end')
         assert dict(self.store.led_by('engine-2')) == {'run-3': 1}
-
-    def test_whoever_retries_a_run_leads_it(self):
-        kept = self.create(made=ended(run()))
-        again = kept.run.changed(
-            phase=run_records.Phase.RUNNING, ended_at=None, round=1
-        )
-        after = self.store.step(kept, again, 'retry', engine_id='engine-2')
-        assert after.engine_id == 'engine-2'
-        assert dict(self.store.led_by('engine-2')) == {'run-1': 1}
-        assert {'engine-2'} == set(self.store.leaders())
+        # Whoever retries a run leads it.
+        running = {'phase': run_records.Phase.RUNNING, 'ended_at': None}
+        again = kept.run.changed(round=1, **running)
+        after = self.store.step(kept, again, 'retry', engine_id='engine-4')
+        assert after.engine_id == 'engine-4'
+        assert dict(self.store.led_by('engine-4')) == {'run-1': after.version}
+        others = {'engine-2', 'engine-3', 'engine-4'}
+        assert others == set(self.store.leaders())
         assert after == self.store.load('run-1')
 
     # Notices
@@ -474,11 +417,8 @@ class RunStoreContract:
         assert after == self.store.load('run-1')
         # A deleted run has nothing to tell.
         failed = failed.changed(ended_at=NOW)
-        self.create(
-            made=dataclasses.replace(
-                failed, order=order('run-3', webhook=stored.dump(wanted))
-            )
-        )
+        third = order('run-3', webhook=stored.dump(wanted))
+        self.create(made=dataclasses.replace(failed, order=third))
         assert due(LATER) == {'run-3': PROJECT}
         self.store.delete(PROJECT, 'run-3')
         assert due(LATER) == {}
@@ -522,11 +462,9 @@ class WholeContract(RunStoreContract):
         made = self.create(tick=tick)
         assert self.record() == 'started'
         # Its answer was lost.
-        again = self.create(tick=tick)
-        assert made == again
-        self.assertRaises(
-            run_store.Stale, self.create, engine_id='engine-2', tick=tick
-        )
+        assert made == self.create(tick=tick)
+        other = {'engine_id': 'engine-2', 'tick': tick}
+        self.assertRaises(run_store.Stale, self.create, **other)
 
     def tick(self, due_at=NOW):
         """Return a time of a schedule whose record says that it is due."""
@@ -539,7 +477,6 @@ class WholeContract(RunStoreContract):
         )
 
     def end(self, run_id, ended_at, **values):
-        """Store a run that has ended."""
         done = ended(run(run_id, **values)).changed(ended_at=ended_at)
         self.create(made=done)
 
@@ -552,8 +489,7 @@ class WholeContract(RunStoreContract):
         assert not isinstance(error, errors.Exists)
         self.create('run-5', project_id='another project')
         # One that is repeated needs no room.
-        again = self.create('run-1')
-        assert again.run.id == 'run-1'
+        assert self.create('run-1').run.id == 'run-1'
 
     def test_how_runs_of_any_project_stand(self):
         self.create('run-1')
@@ -561,10 +497,8 @@ class WholeContract(RunStoreContract):
         self.create('run-3', project_id='another project')
         wanted = dict.fromkeys(['run-1', 'run-3', 'gone'], PROJECT)
         heads = self.store.heads_of({**wanted, 'run-2': 'another project'})
-        assert {run_id: head.state for run_id, head in heads.items()} == {
-            'run-1': run_records.Phase.RUNNING,
-            'run-2': run_records.Phase.COMPLETE,
-        }
+        found = {run_id: head.state.name for run_id, head in heads.items()}
+        assert found == {'run-1': 'RUNNING', 'run-2': 'COMPLETE'}
         assert self.store.heads_of({}) == {}
 
     def test_the_last_runs_of_deployments_are_found(self):
@@ -637,10 +571,8 @@ class WholeContract(RunStoreContract):
         # An order that comes late starts nothing again.
         self.assertRaises(errors.Exists, self.create)
         (surplus,) = self.store.surplus()
-        assert (surplus.run_id, [*surplus.stack_ids]) == (
-            'run-1',
-            ['stack-run-1'],
-        )
+        assert surplus.run_id == 'run-1'
+        assert [*surplus.stack_ids] == ['stack-run-1']
         self.store.remove(surplus)
         assert self.store.surplus() == []
         self.store.remove(surplus)
@@ -648,9 +580,7 @@ class WholeContract(RunStoreContract):
     def test_many_targets_are_one_transaction(self):
         kept = self.create(targets=2500)
         assert kept == self.store.load('run-1')
-        after = kept.run.attempted(
-            {number: {'round': 1} for number in range(2500)}
-        )
+        after = kept.run.attempted({n: {'round': 1} for n in range(2500)})
         kept = self.store.step(kept, after, 'all')
         assert kept == self.store.load('run-1')
         kept = self.store.step(kept, ended(kept.run), 'end')

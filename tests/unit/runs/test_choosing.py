@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which targets a run has, and which it leaves out."""
+"""Which deployments stacks have, and which of them are targets of a run."""
 
 import dataclasses
 
 import pytest
+import testtools
 
 from heat_plugins import errors
 from heat_plugins import heat_values
@@ -18,7 +19,6 @@ SERVERS = {f'n{number}': f'server-{number}' for number in range(6)}
 
 @pytest.fixture
 def heat():
-    """Return Heat with one stack, which has one group."""
     heat = fake_heat.Heat()
     heat.root = heat.add_stack('s0')
     heat.group = heat.add_group(heat.root, 'fleet', SERVERS)
@@ -60,9 +60,8 @@ def test_each_target_has_its_own_values(heat):
         change(heat, name, inputs={'database': f'db of {name}'})
     chosen = choose(heat)
     assert len(set(chosen.variants)) == 1
-    assert {
-        each.resource: each.current['database'] for each in chosen.targets
-    } == {f'fleet.{name}': f'db of {name}' for name in SERVERS}
+    found = {e.resource: e.current['database'] for e in chosen.targets}
+    assert found == {f'fleet.{name}': f'db of {name}' for name in SERVERS}
 
 
 @pytest.mark.parametrize(
@@ -81,10 +80,9 @@ def test_a_mistake_is_told_before_anything_starts(heat, wanted, said):
 def test_what_lacks_the_action_is_left_out(heat):
     without_backup(heat, 'n2', 'n5')
     chosen = choose(heat)
-    assert {each['resource']: each['reason'] for each in chosen.left_out} == {
-        f'fleet.{name}': 'it has no action BACKUP (it has: none)'
-        for name in ('n2', 'n5')
-    }
+    left_out = {each['resource']: each['reason'] for each in chosen.left_out}
+    reason = 'it has no action BACKUP (it has: none)'
+    assert left_out == {'fleet.n2': reason, 'fleet.n5': reason}
     assert len(chosen.targets) == 4
     names = ['fleet', 'fleet.n2', 'gone', 'gone*']
     assert choose(heat, resources=names).unmet == ['fleet.n2', 'gone']
@@ -102,9 +100,8 @@ def test_what_has_no_config_now_is_no_target(heat):
 def test_a_resource_stands_for_what_it_contains(heat):
     for n in range(2):
         nested = heat.add_stack(f'nested{n}', heat.root.id)
-        heat.add_resource(
-            heat.root, f'tier{n}', 'OS::Heat::Stack', nested.id, nested.id
-        )
+        place = 'OS::Heat::Stack', nested.id, nested.id
+        heat.add_resource(heat.root, f'tier{n}', *place)
         heat.add_deployment(nested)
     for wanted, expected in (
         ('tier1', ['tier1.db']),
@@ -150,9 +147,8 @@ def test_a_script_runs_on_servers_also_of_a_type_of_the_stacks_own(heat):
         # Of several, those that are servers for sure.
         ('r*', ['r0']),
     ):
-        order = ordering.Start(
-            run='', action='', stacks=['s0'], resources=[resource]
-        )
+        given = {'run': '', 'action': '', 'stacks': ['s0']}
+        order = ordering.Start(**given, resources=[resource])
         chosen = selecting.Chooser(heat).choose(order, config)
         assert [each.resource for each in chosen.targets] == expected
     order = dataclasses.replace(order, resources=['r2'])
@@ -168,9 +164,8 @@ def test_deployments_are_found_whatever_they_offer(heat):
     wanted = ordering.Wanted(stacks=['s0'], resources=['flete'])
     with pytest.raises(errors.NotFound, match=r'Its deployments: fleet\.n0'):
         chooser.deployments(wanted)
-    with pytest.raises(
-        errors.NotFound, match='BACKUP in stack s0, resource flete: an action'
-    ):
+    said = 'BACKUP in stack s0, resource flete: an action'
+    with pytest.raises(errors.NotFound, match=said):
         choose(heat, resources=['flete'])
 
 
@@ -216,3 +211,93 @@ def test_what_has_no_targets_or_too_many_is_refused(
     monkeypatch.setattr(run_records, 'MOST', 1)
     with pytest.raises(errors.Error, match=said):
         choose(heat, **wanted)
+
+
+class FindTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.heat = fake_heat.Heat()
+        self.stack = self.heat.add_stack('shop')
+        self.heat.add_deployment(self.stack)
+        self.nested = self.heat.add_stack('shop-tier', parent=self.stack.id)
+        kind, nested = 'OS::Heat::SoftwareDeploymentGroup', self.nested.id
+        self.heat.add_resource(self.stack, 'tier.one', kind, nested, nested)
+        self.heat.add_deployment(self.nested, '0', 'server-2')
+        self.heat.add_deployment(self.nested, '1', 'server-3')
+
+    def find(self, stack, *resources):
+        wanted = ordering.Wanted(stacks=(stack,), resources=resources)
+        return selecting.Chooser(self.heat).deployments(wanted)
+
+    def paths(self, *resources, stack='shop'):
+        return [one.resource for one in self.find(stack, *resources)]
+
+    def test_by_path_through_nested_stacks_of_which_each_leads_to_all(self):
+        assert self.paths() == self.paths(stack=self.nested.id)
+        for stack in 'shop', self.nested.id:
+            (target,) = self.find(stack, 'tier.one.1')
+            assert target.server_id == 'server-3'
+            assert self.stack.id == target.stack_id
+        # A type of the stack's own environment may be a deployment.
+        kind = 'My::Deployment'
+        self.heat.add_deployment(self.stack, 'own', 'server-4', kind=kind)
+        assert self.paths('own') == ['own']
+
+    def test_what_is_not_there(self):
+        for stack, resource in (
+            ('shop', 'nothing'),
+            ('shop', 'db_config'),
+            ('of-another-project', 'db'),
+        ):
+            self.assertRaises(errors.NotFound, self.find, stack, resource)
+        exc = self.assertRaises(errors.NotFound, self.find, 'shpo')
+        assert '; did you mean "shop"?' in str(exc)
+        self.heat.failing = {'stack_names': errors.Denied('no', 403)}
+        exc = self.assertRaises(errors.NotFound, self.find, 'shpo')
+        assert 'no stack shpo' in str(exc)
+
+    def test_actions_and_their_inputs(self):
+        (target,) = self.find('shop', 'db')
+        assert list(target.actions) == ['CREATE', 'BACKUP', 'FAIL/OVER']
+        assert target.offered == ['BACKUP', 'FAIL/OVER']
+        assert target.tool('FAIL/OVER') == 'ansible'
+        assert list(target.inputs) == fake_heat.INPUTS
+        assert list(target.declared) == fake_heat.INPUTS
+        # What the stack gives undeclared.
+        level = [{'name': 'level'}]
+        self.heat.add_deployment(self.stack, 'other', inputs=level)
+        (target,) = self.find('shop', 'other')
+        names = [one['name'] for one in target.declared]
+        assert names == ['level', 'password']
+
+    def test_time_limits_are_the_templates(self):
+        self.stack = self.heat.add_stack('timed', limit='300', key='******')
+        for name, properties, found in (
+            ('own', {'timeout': 7, 'delivery_timeout': '9'}, (7, 9)),
+            ('given', {'timeout': {'get_param': 'limit'}}, (300, None)),
+            ('none', {}, (None, None)),
+            # What only Heat can work out: as the server was told.
+            ('joined', {'timeout': {'str_split': [',', '5', 0]}}, (60, None)),
+            ('hidden', {'timeout': {'get_param': 'key'}}, (60, None)),
+        ):
+            given = {'properties': properties}
+            row = self.heat.add_deployment(self.stack, name, **given)
+            told = {'name': 'deploy_signal_timeout', 'value': '60'}
+            self.heat.configs[row.config_id].inputs.append(told)
+            (target,) = self.find('timed', name)
+            assert found == (target.timeout, target.delivery_timeout), name
+
+    def test_members_of_a_group_that_has_no_resources(self):
+        servers = {'a': 'server-2', 'b.c': 'server-3'}
+        members = self.heat.add_group(
+            self.stack, 'fleet', servers, properties={'timeout': 77}
+        )
+        assert self.paths('fleet.b.c') == ['fleet.b.c']
+        (target,) = self.find('shop', members['a'].id)
+        assert (target.resource, target.timeout) == ('fleet.a', 77)
+        assert target.server_id == 'server-2'
+        # Its config was withdrawn from its server.
+        row = members['a']
+        self.heat.rows[row.id] = dataclasses.replace(row, server_id='group')
+        self.heat.attributes['fleet', 'members']['a']['config'] = None
+        assert self.paths('fleet') == ['fleet.b.c']

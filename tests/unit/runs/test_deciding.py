@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What a run does next, and what people are shown of it."""
+
+import dataclasses
 import re
 
 import pytest
@@ -15,25 +18,25 @@ _State = run_records.State
 
 
 def record(members=6, **limits):
-    return run_records.RunRecord.new(
-        run_records.RunOrder(
-            id='20270115T080000Z-00c0ffee',
-            action='BACKUP',
-            limits=run_records.RunLimits.asked(limits),
-            members=tuple(
-                run_records.RunTarget(
-                    stack_id='s',
-                    stack_name='shop',
-                    resource=f'db{n}',
-                    deployment_id=f'd{n}',
-                    server_id=f'v{n}',
-                )
-                for n in range(members)
-            ),
-            created_at=NOW,
-            created_by='ann',
+    targets = tuple(
+        run_records.RunTarget(
+            stack_id='s',
+            stack_name='shop',
+            resource=f'db{n}',
+            deployment_id=f'd{n}',
+            server_id=f'v{n}',
         )
+        for n in range(members)
     )
+    order = run_records.RunOrder(
+        id='20270115T080000Z-00c0ffee',
+        action='BACKUP',
+        limits=run_records.RunLimits.asked(limits),
+        members=targets,
+        created_at=NOW,
+        created_by='ann',
+    )
+    return run_records.RunRecord.new(order)
 
 
 def ended(found, *members, state=_State.COMPLETE, at=NOW):
@@ -101,6 +104,7 @@ def play(run, story):
     return run, reason
 
 
+YES = {'yes': True}
 CASES = """
 # One starts as another ends; a percentage is one run at least.
 6 max_concurrent=2: >01 =1 >2
@@ -173,15 +177,10 @@ def test_what_a_run_does_next(case):
         r'(.*?): (.*)(?:\n  (.*))?', case
     ).groups()
     members, *limits = given.split()
-    run = record(
-        int(members),
-        **{
-            name: int(value)
-            if value.isdigit()
-            else {'yes': True}.get(value, value)
-            for name, _, value in (each.partition('=') for each in limits)
-        },
-    )
+    asked = dict(each.split('=') for each in limits)
+    for name, value in asked.items():
+        asked[name] = int(value) if value.isdigit() else YES.get(value, value)
+    run = record(int(members), **asked)
     story = story.replace('{late}', '@119 - @120')
     story = story.replace('{ended}', '@121 > !TIMED_OUT retry')
     after, found = play(run, story)
@@ -205,8 +204,6 @@ def test_a_request_that_makes_no_sense_changes_nothing():
 
 
 class RetryTest(testtools.TestCase):
-    """Every attempt is kept, and so is who has asked for what."""
-
     def setUp(self):
         super().setUp()
         ends = enumerate((_State.COMPLETE, _State.FAILED, _State.TIMED_OUT))
@@ -222,13 +219,10 @@ class RetryTest(testtools.TestCase):
         return deciding.retry(self.found, NOW, 'bob', only)
 
     def test_the_failure_is_kept(self):
-        again = deciding.advance(self.retried(), NOW).run
-        again = ended(again, 1)
-        shown = overview.target(again, 1)['attempts']
-        assert [(each['attempt'], each['state']) for each in shown] == [
-            (1, 'failed'),
-            (2, 'complete'),
-        ]
+        again = ended(deciding.advance(self.retried(), NOW).run, 1)
+        first, second = overview.target(again, 1)['attempts']
+        assert (first['attempt'], first['state']) == (1, 'failed')
+        assert (second['attempt'], second['state']) == (2, 'complete')
         assert len(overview.target(again, 0)['attempts']) == 1
 
     def test_it_runs_what_is_named(self):
@@ -242,13 +236,9 @@ class RetryTest(testtools.TestCase):
             ('shop db3', [3]),
         ):
             assert members == self.retried(only).pending, only
-
-        assert overview.counts(self.retried('failed')) == {
-            'complete': 1,
-            'pending': 1,
-            'timed-out': 1,
-            'not-started': 2,
-        }
+        counts = {'complete': 1, 'pending': 1, 'timed-out': 1}
+        counts['not-started'] = 2
+        assert overview.counts(self.retried('failed')) == counts
         for only in ('complete', 'db0', 'no-such', ''):
             assert 'no target without success' in deciding.refusal(
                 self.found, deciding.RETRY, only=only
@@ -263,41 +253,105 @@ class RetryTest(testtools.TestCase):
 
     def test_long_outputs_of_former_attempts_are_cut(self):
         outputs = {f'o{n}': 'x' * 4096 for n in range(6)}
-        self.found = self.found.attempted(
-            {1: {'outputs': outputs, 'cut': {'o0': 5000}}}
-        )
+        long = {'outputs': outputs, 'cut': {'o0': 5000}}
+        self.found = self.found.attempted({1: long})
         former = self.retried().attempts[1].every[0]
         assert [*former.outputs][:3] == ['o0', 'o1', 'o2']
         assert sum(map(len, former.outputs.values())) < 16 * 1024
         assert former.cut == {'o0': 5000, 'o3': 4096, 'o4': 4096, 'o5': 4096}
 
     def test_it_is_kept_who_cancelled_an_attempt(self):
-        self.found = self.found.attempted(
-            {1: {'state': _State.CANCELLED}}
-        ).changed(stopped_by='ann')
-        attempt = self.retried().attempts[1].every[0]
-        assert attempt.cancelled_by == 'ann'
+        self.found = self.found.changed(stopped_by='ann')
+        cancelled = {1: {'state': _State.CANCELLED}}
+        self.found = self.found.attempted(cancelled)
+        assert self.retried().attempts[1].every[0].cancelled_by == 'ann'
 
 
 def test_the_limits_that_were_written_can_be_read():
-    limits = run_records.RunLimits(
-        max_concurrent=run_records.Share.parse('20%'), canary=2
-    )
+    share = run_records.Share.parse('20%')
+    limits = run_records.RunLimits(max_concurrent=share, canary=2)
     assert limits == run_records.RunLimits.asked(limits.shown())
 
 
 @pytest.mark.parametrize(
     ('name', 'value'),
     [
-        ('max_concurrent', 'many'),
-        ('max_concurrent', '0%'),
-        ('max_errors', '101%'),
-        ('canary', -1),
-        ('timeout', 0),
-        ('cut_off', 0),
-        ('approve_after_canary', 'yes'),
+        *(('max_concurrent', 'many'), ('max_concurrent', '0%')),
+        *(('max_errors', '101%'), ('approve_after_canary', 'yes')),
+        *(('canary', -1), ('timeout', 0), ('cut_off', 0)),
     ],
 )
 def test_what_is_no_limit_is_refused(name, value):
     with pytest.raises(errors.Refused):
         run_records.RunLimits.asked({name: value})
+
+
+def ran(found, *members, start=0, end=None, state=_State.COMPLETE):
+    ended_at = None if end is None else NOW + end
+    made = {'state': state, 'started_at': NOW + start, 'ended_at': ended_at}
+    return found.attempted(dict.fromkeys(members, made))
+
+
+class OverviewTest(testtools.TestCase):
+    def test_what_may_start_yet_is_pending_until_the_end(self):
+        found = ran(record(6), 0, end=5, state=_State.FAILED)
+        shown = overview.of(found, NOW)
+        assert shown['counts'] == {'pending': 5, 'failed': 1}
+        assert (shown['round'], shown['percent']) == (1, 16)
+        # What a stopped run has not run is not done.
+        found = found.changed(phase=_Phase.FAILED, ended_at=NOW + 5)
+        shown = overview.of(found, NOW + 5)
+        assert shown['counts'] == {'not-started': 5, 'failed': 1}
+        assert shown['percent'] == 16
+        assert overview.target(found, 1)['state'] == 'not-started'
+        found = ran(found, *range(6), end=5)
+        assert overview.of(found, NOW)['percent'] == 100
+
+    def test_the_first_line_of_a_script_hides_inputs(self):
+        found = record(1)
+        order = dataclasses.replace(
+            found.order,
+            config={'config': '#!/bin/sh\nlogin hunter2-secret\nexit'},
+            inputs={'password': 'hunter2-secret'},
+        )
+        found = dataclasses.replace(found, order=order)
+        assert overview.head(found).script == 'login ******'
+
+    def test_the_end_is_estimated_from_how_long_runs_take(self):
+        found = record(7, max_concurrent=2)
+        assert overview.estimated_end(found, NOW) is None
+        found = ran(found, 0, end=10)
+        found = ran(found, 1, start=10, state=_State.RUNNING)
+        # One in progress, and five in three waves.
+        assert overview.estimated_end(found, NOW + 12) == NOW + 20 + 30
+        # Without a wait for approval, and with pauses between batches.
+        found = record(7, max_concurrent=2, canary=1)
+        found = ran(found, 0, end=10)
+        waiting = found.changed(phase=_Phase.APPROVAL)
+        assert overview.estimated_end(waiting, NOW + 3600) is None
+        assert overview.estimated_end(found, NOW + 3600) == NOW + 3600 + 30
+        found = record(5, max_concurrent=2, pause=60)
+        found = ran(found, 0, end=10)
+        assert overview.estimated_end(found, NOW + 10) == NOW + 10 + 140
+        # One that takes longer than others is about to end.
+        found = ran(record(2), 0, end=10)
+        found = ran(found, 1, state=_State.RUNNING)
+        assert overview.estimated_end(found, NOW + 99) == NOW + 99
+
+    def test_what_a_server_is_busy_with_is_named_the_surest_first(self):
+        def other(**attempt):
+            run = record(1)
+            values = {'state': _State.WAITING, 'started_at': NOW, **attempt}
+            return run.attempted({0: values})
+
+        waiting = other()
+        assert overview.kept_busy(waiting, 0, [other()]) == ''
+        first = other(started_at=NOW - 1)
+        assert 'first' in overview.kept_busy(waiting, 0, [first])
+        silent = other(state=_State.TIMED_OUT, reported_at=NOW)
+        running = other(state=_State.RUNNING)
+        for others, said in (
+            ([first, silent], 'may be busy with'),
+            ([first, silent, running], 'is busy with'),
+        ):
+            assert said in overview.kept_busy(waiting, 0, others)

@@ -11,6 +11,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import stores
 from heat_plugins.runs import logs
 from heat_plugins.runs import run_objects
 from heat_plugins.signals import live
@@ -24,7 +25,7 @@ def body(offset, content, head=HEAD, ring=RING):
     return b'1 %d %d %d\n' % (offset, head, ring) + content
 
 
-class LogsCase(testtools.TestCase):
+class Case(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 1_800_000_000.0
@@ -41,17 +42,16 @@ class LogsCase(testtools.TestCase):
         self.url = given[live.LOG_INPUT]
         self.reader = self.new_reader()
 
-    def new_reader(self):
-        source = logs.RunLogs(
+    def source(self):
+        return logs.RunLogs(
             self.store, self.container, f'runs/logs/{RUN}/', lambda: self.now
         )
-        return logs.Reader(source, self.objects.log)
 
-    def folder(self):
-        return cleaning.everything(
-            self.store, self.container, self.objects.log
-        )
+    def new_reader(self):
+        return logs.Reader(self.source(), self.objects.log)
 
+
+class OneTest(Case):
     def send(self, name, content):
         """PUT below the prefix, as the server does."""
         # A listing holds for a moment.
@@ -69,6 +69,10 @@ class LogsCase(testtools.TestCase):
     def slot(self, number):
         return bytes([65 + number % 26]) * live.SLOT
 
+    def slots(self, *numbers):
+        for number in numbers:
+            self.sent(number, self.slot(number))
+
     def read(self):
         self.now += 1
         return [(one.left_out, one.content) for one in self.reader.read()]
@@ -76,10 +80,9 @@ class LogsCase(testtools.TestCase):
     def content(self):
         return b''.join(content for _, content in self.read())
 
-    def name(self, number):
-        offset = number * live.SLOT
-        slot = live.slot_name(offset, HEAD, RING)
-        return self.objects.log + slot
+    def place(self, number):
+        slot = live.slot_name(number * live.SLOT, HEAD, RING)
+        return self.container, self.objects.log + slot
 
     def test_it_begins_and_ends_when_the_server_says_so(self):
         assert self.read() == []
@@ -107,8 +110,7 @@ class LogsCase(testtools.TestCase):
         # Until the server corrects it.
         self.sent(1, b'right')
         assert self.content() == b'right'
-
-    def test_many_of_one_name_in_folders_are_fetched_once(self):
+        # Many of one name in folders are none.
         for number in range(200):
             self.send(f'{number:03d}/000000', body(0, b'%d' % number))
         for _ in range(2):
@@ -125,12 +127,12 @@ class LogsCase(testtools.TestCase):
         self.assertRaises(errors.TooManyObjects, cleaning.delete_below, *place)
         self.send('of-its-own', b'x')
         cleaning.delete_below(*place)
-        assert [*self.folder()] == []
+        assert [*cleaning.everything(*place)] == []
 
     def test_what_the_store_shows_late_or_as_it_was_is_waited_for(self):
         self.sent(0, b'half')
         self.sent(1, b'next')
-        self.cluster.lagging.add((self.container, self.name(0)))
+        self.cluster.lagging.add(self.place(0))
         assert self.read() == []
         self.cluster.lagging.clear()
         assert self.content() == b'half'
@@ -138,8 +140,7 @@ class LogsCase(testtools.TestCase):
         assert self.slot(0)[4:] + b'next' == self.content()
 
     def test_what_was_written_over_is_left_out_and_counted(self):
-        for number in range(8):
-            self.sent(number, self.slot(number))
+        self.slots(*range(8))
         self.sent(8, b'tail')
         found = self.read()
         assert [(0, self.slot(0)), (0, self.slot(1))] == found[:HEAD]
@@ -149,14 +150,11 @@ class LogsCase(testtools.TestCase):
 
     def test_a_part_that_lags_in_the_ring_is_not_left_out(self):
         # The oldest one that the ring has.
-        for number in range(5):
-            self.sent(number, self.slot(number))
-        place = self.container, self.name(2)
-        self.cluster.lagging.add(place)
+        self.slots(*range(5))
+        self.cluster.lagging.add(self.place(2))
         assert self.content() == self.slot(0) + self.slot(1)
         self.cluster.lagging.clear()
-        rest = b''.join(map(self.slot, (2, 3, 4)))
-        assert self.content() == rest
+        assert self.content() == b''.join(map(self.slot, (2, 3, 4)))
 
     def test_what_does_not_fit_is_passed_over(self):
         for name, content in (
@@ -195,11 +193,9 @@ class LogsCase(testtools.TestCase):
         assert whole == content
 
     def test_a_part_that_is_replaced_before_its_turn_is_left_out(self):
-        for number in range(2, 5):
-            self.sent(number, self.slot(number))
+        self.slots(2, 3, 4)
         assert self.read() == []
-        for number in (0, 1, 5):
-            self.sent(number, self.slot(number))
+        self.slots(0, 1, 5)
         slots = [(0, self.slot(number)) for number in (0, 1, 3, 4, 5)]
         slots[2] = live.SLOT, self.slot(3)
         assert self.read() == slots
@@ -226,8 +222,7 @@ class LogsCase(testtools.TestCase):
         assert whole == b''.join(contents)
 
     def test_a_hostile_offset_takes_no_time(self):
-        self.sent(0, self.slot(0))
-        self.sent(1, self.slot(1))
+        self.slots(0, 1)
         offset = 3 * 10**9 * live.SLOT
         self.send('000002', body(offset, b'far', ring=1))
         left_out = offset - 2 * live.SLOT
@@ -259,8 +254,7 @@ class LogsCase(testtools.TestCase):
         return tail, shown, notes
 
     def test_parts_are_fetched_as_far_as_there_is_room(self):
-        for number in range(3):
-            self.sent(number, self.slot(number))
+        self.slots(0, 1, 2)
         tail, shown, _ = self.tail()
         tail.fetch(live.SLOT)
         tail.flush()
@@ -279,8 +273,7 @@ class LogsCase(testtools.TestCase):
         assert (self.now - began, shown) == (15, [])
         tail.flush()
         assert 'It has not started the run, or' in notes[0]
-
-    def test_a_server_that_has_sent_nothing_shows_its_outputs_at_once(self):
+        # One that has answered shows its outputs at once.
         tail, shown, notes = self.tail()
         began = self.now
         tail.finish('complete')
@@ -297,3 +290,65 @@ class LogsCase(testtools.TestCase):
         self.now += 1
         self.sent(0, b'one two')
         assert self.content() == b' two'
+
+
+class ManyTest(Case):
+    """No server keeps the output of another one from being read."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(stores, 'PAGE', 10)
+        self.patch(logs, '_MOST', 100)
+        source = self.source()
+        self.folders = [
+            run_objects.RunObjects(self.store, 'stack', RUN, member, 1).log
+            for member in range(9)
+        ]
+        self.readers = [logs.Reader(source, each) for each in self.folders]
+        self.kept = self.cluster.container(self.container).objects
+
+    def print(self, text, members):
+        for member in members:
+            name = f'{self.folders[member]}000000'
+            self.store.put_object(self.container, name, body(0, text, 1, 1))
+
+    def junk(self, name, number):
+        self.kept.update({name.format(n): b'' for n in range(number)})
+
+    def read(self, members):
+        self.now += 1
+        self.cluster.seen.clear()
+        parts = [[*self.readers[member].read()] for member in members]
+        return {b''.join(one.content for one in each) for each in parts}
+
+    def listings(self):
+        return [one for one in self.cluster.seen if 'prefix' in one.query]
+
+    def test_junk_of_one_server_hides_no_other(self):
+        members = range(4)
+        self.print(b'one\n', members)
+        for member in (0, 2):
+            self.junk(self.folders[member] + '000000.{:06d}', 300)
+        assert self.read(members) == {b'one\n'}
+        self.print(b'one\ntwo\n', members)
+        assert self.read(members) == {b'two\n'}
+
+    def test_junk_costs_a_few_requests_and_not_one_for_each_page(self):
+        # This is of no run.
+        self.junk(f'runs/logs/{RUN}' + '/00001.1.{:06d}/000000', 2000)
+        self.junk(self.folders[1] + '000000.{:06d}', 1000)
+        self.patch(logs, '_MOST', 500)
+        members = range(4)
+        self.print(b'one\n', members)
+        self.read(members)
+        self.print(b'one\ntwo\n', members)
+        assert self.read(members) == {b'two\n'}
+        # 3000 objects are 300 pages: 50 are of all runs, 101 of that one.
+        assert len(self.listings()) < 170
+
+    def test_one_listing_tells_of_all_servers(self):
+        members = range(9)
+        self.print(b'one\n', members)
+        self.read(members)
+        self.read(members)
+        assert len(self.listings()) == 1

@@ -45,6 +45,7 @@ FULL, NEXT = {**RUNS, 'waiting': 1}, {'since': 2, 'waiting': 2}
 QUEUE, CANCEL = (
     {'overlap': schedules.Overlap[n]} for n in ('QUEUE', 'CANCEL')
 )
+HALT = {**FULL, 'paused': 'a'}
 WITHIN, CUT_OFF = {'start_within': 600}, {'cut_off': 300}
 YEAR = 24 * 365
 
@@ -85,12 +86,7 @@ def in_hours(values):
         (CANCEL, NEXT, 3, 'running=3 REPLACED=2'),
         # While it is paused, nothing starts, then or later.
         ({'paused': True}, FULL, 2, 'running=1 waiting=None PAUSED=1,2'),
-        (
-            {},
-            {**FULL, 'paused': 'a'},
-            2,
-            'running=1 since=2 missed=0 PAUSED=1,2',
-        ),
+        ({}, HALT, 2, 'running=1 since=2 missed=0 PAUSED=1,2'),
         # A clock that was wrong stops it for a day at most.
         ({}, {'since': YEAR}, 1, 'since=1 next=2'),
         ({}, {'since': 23}, 1, 'since=23'),
@@ -135,15 +131,18 @@ def test_a_jitter_delays_the_start_and_keeps_the_tick():
     assert decision.record.running == hour(1)
 
 
+def kept(schedule, known):
+    return schedule_deciding.KeptSchedule(schedule=schedule, record=known)
+
+
 def test_an_update_of_the_jitter_loses_no_tick():
     former = hourly(jitter=HOUR, key='shop')
     now = former.start_of(hour(1)) - 1
-    kept = schedule_deciding.KeptSchedule(schedule=former, record=record())
-    updated = kept.with_schedule(hourly(key='shop'), now)
-    assert schedule_deciding.due(
-        updated.schedule, updated.record, now
-    ).record.running == (hour(1))
-    other = kept.with_schedule(hourly(exclude=('sun',)), now)
+    known = kept(former, record())
+    updated = known.with_schedule(hourly(key='shop'), now)
+    decision = schedule_deciding.due(updated.schedule, updated.record, now)
+    assert decision.record.running == hour(1)
+    other = known.with_schedule(hourly(exclude=('sun',)), now)
     assert other.record.since == now
 
 
@@ -165,10 +164,8 @@ def test_a_tick_waits_while_the_one_before_could_not_be_created(overlap):
     assert second.cancel is None
     third = due(schedule, second.record, 3)
     assert third.record.waiting == hour(3)
-    kept = schedule_deciding.KeptSchedule(
-        schedule=schedule, record=third.record
-    )
-    fourth = due(schedule, kept.given_up().record, 3.1)
+    after = kept(schedule, third.record).given_up().record
+    fourth = due(schedule, after, 3.1)
     assert fourth.record.running == hour(3)
     assert fourth.record.missed + fourth.record.skipped == 2
 
@@ -176,8 +173,8 @@ def test_a_tick_waits_while_the_one_before_could_not_be_created(overlap):
 def test_what_waited_for_a_creation_does_not_start_too_late():
     schedule = hourly()
     known = due(schedule, due(schedule, record(), 1).record, 2).record
-    kept = schedule_deciding.KeptSchedule(schedule=schedule, record=known)
-    decision = due(schedule, kept.given_up().record, 3.01)
+    after = kept(schedule, known).given_up().record
+    decision = due(schedule, after, 3.01)
     # All engines were away.
     assert decision.passed == ((hour(2), Passed.MISSED),)
     assert decision.record.running == hour(3)
@@ -198,26 +195,24 @@ def test_an_outage_is_not_missed_for_an_older_reason():
 @pytest.mark.parametrize(
     'change',
     [
-        lambda kept, now: kept.with_schedule(kept.schedule, now),
-        lambda kept, now: kept.resumed_stack(now),
-        lambda kept, now: schedule_signals.read({'do': 'resume'}).follow(
-            kept.with_record(paused='a release'), now
+        lambda known, now: known.with_schedule(known.schedule, now),
+        lambda known, now: known.resumed_stack(now),
+        lambda known, now: schedule_signals.read({'do': 'resume'}).follow(
+            known.with_record(paused='a release'), now
         ),
     ],
     ids=['update', 'suspension', 'resume'],
 )
 def test_a_tick_in_its_jitter_is_not_lost(change):
     schedule = hourly(jitter=HOUR // 2, key='shop')
-    kept = schedule_deciding.KeptSchedule(schedule=schedule, record=record())
     now = schedule.start_of(hour(1)) - 1
     assert now > hour(1)
-    after = change(kept, now)
+    after = change(kept(schedule, record()), now)
     decision = schedule_deciding.due(schedule, after.record, now + 1)
     assert decision.record.running == hour(1)
     # Nor does one start twice.
-    again = after.with_schedule(schedule, now + 1).with_schedule(
-        schedule, now + 2
-    )
+    again = after.with_schedule(schedule, now + 1)
+    again = again.with_schedule(schedule, now + 2)
     assert again.record.running == hour(1)
     ended = schedule_deciding.ended(schedule, again.record, Phase.COMPLETE)
     later = schedule_deciding.due(schedule, ended, now + 3)
@@ -226,17 +221,14 @@ def test_a_tick_in_its_jitter_is_not_lost(change):
 
 def test_a_pause_holds_what_is_not_created_and_a_user_has_not_asked_for():
     schedule = hourly()
-    decided = schedule_deciding.KeptSchedule(
-        schedule=schedule, record=due(schedule, record(), 1).record
-    )
+    decided = kept(schedule, due(schedule, record(), 1).record)
     assert not decided.is_held
     paused = decided.with_record(paused='a release')
     assert paused.is_held
     left = paused.given_up().record
     assert (left.running, left.missed, left.outcome) == (None, 0, '')
-    asked = schedule_deciding.run_now(
-        schedule, record(paused='a release'), hour(1)
-    )
+    known = record(paused='a release')
+    asked = schedule_deciding.run_now(schedule, known, hour(1))
     assert not dataclasses.replace(paused, record=asked).is_held
 
 
@@ -260,13 +252,11 @@ def test_nothing_is_run_at_once_beside_another_time(state):
 
 def test_a_suspension_forgets_what_is_not_created():
     schedule = hourly()
-    kept = schedule_deciding.KeptSchedule(
-        schedule=schedule,
-        record=due(schedule, due(schedule, record(), 1).record, 2).record,
-    )
-    after = kept.resumed_stack(hour(9)).record
+    known = due(schedule, due(schedule, record(), 1).record, 2).record
+    known = kept(schedule, known)
+    after = known.resumed_stack(hour(9)).record
     assert (after.running, after.waiting) == (None, None)
-    made = kept.with_record(created=True).resumed_stack(hour(9)).record
+    made = known.with_record(created=True).resumed_stack(hour(9)).record
     assert (made.running, made.waiting) == (hour(1), None)
 
 
@@ -286,9 +276,8 @@ def test_it_pauses_after_failures_in_a_row():
         assert known.outcome == phase.value
     assert known.paused == '2 failures in a row'
     assert due(schedule, known, 1).record.running is None
-    kept = schedule_deciding.KeptSchedule(schedule=schedule, record=known)
     resume = schedule_signals.read({'do': 'resume'})
-    known = resume.follow(kept, ZERO).record
+    known = resume.follow(kept(schedule, known), ZERO).record
     assert known.failures == 0
     assert due(schedule, known, 1).record.running == hour(1)
     # Without a limit they pause nothing.
@@ -306,8 +295,8 @@ def test_the_run_of_a_tick_has_one_id():
 
 def running(**more):
     """Return a schedule whose tick has started, or is about to."""
-    known = dataclasses.replace(due(hourly(), record(), 1).record, **more)
-    return schedule_deciding.KeptSchedule(schedule=hourly(), record=known)
+    known = due(hourly(), record(), 1).record
+    return kept(hourly(), dataclasses.replace(known, **more))
 
 
 def head(phase, **more):
@@ -331,20 +320,21 @@ def test_the_end_of_a_run_is_recorded(found, outcome, reason, failures):
     # One in progress settles nothing.
     for phase in Phase:
         if not phase.ended:
-            kept = running(created=True)
-            assert kept.settled(head(phase), hour(9)) == kept
+            known = running(created=True)
+            assert known.settled(head(phase), hour(9)) == known
 
 
 def test_what_cannot_start_is_given_up_when_it_is_too_late():
-    kept = running()
-    assert kept.settled(None, hour(2)) == kept
-    assert kept.settled(None, hour(2) + 1) == kept.given_up()
+    known = running()
+    assert known.settled(None, hour(2)) == known
+    assert known.settled(None, hour(2) + 1) == known.given_up()
     paused = running(paused='a release')
     assert paused.settled(None, hour(1)).record.running is None
     assert running(running=None).settled(None, hour(9)).record.missed == 0
 
 
 DAY = 24 * HOUR
+STARTS = {'running': 0, 'create_until': HOUR}
 LOST, LONG = {'outcome': 'missed'}, {'acted': 1 - hour(9)}
 
 
@@ -362,14 +352,10 @@ LOST, LONG = {'outcome': 'missed'}, {'acted': 1 - hour(9)}
         # The clock that decided before was wrong.
         ({'checked': 990 * HOUR}, Needed.CHECK, 60),
         # A start is retried, later each time.
-        ({'running': 0, 'create_until': HOUR}, Needed.START, 15),
-        ({'running': 0, 'create_until': HOUR, 'acted': -14}, None, 1),
+        (STARTS, Needed.START, 15),
+        ({**STARTS, 'acted': -14}, None, 1),
         ({'running': -HOUR, 'create_until': -40, **LONG}, Needed.START, 60),
-        (
-            {'running': 0, 'create_until': HOUR, 'acted': 90 * HOUR},
-            Needed.START,
-            15,
-        ),
+        ({**STARTS, 'acted': 90 * HOUR}, Needed.START, 15),
         ({'running': -HOUR, 'created': True}, None, 20),
     ],
 )
@@ -382,20 +368,20 @@ def test_what_a_schedule_needs_now_and_when_it_may_need_more(
             for name, value in since_nine.items()
         }
     )
-    kept = schedule_deciding.KeptSchedule(
-        schedule=schedules.Schedule(cron='@yearly'), record=known
-    )
+    yearly = kept(schedules.Schedule(cron='@yearly'), known)
     decision = schedule_deciding.Decision(record=known)
-    found = schedule_deciding.needed(kept, decision, hour(9), 20)
+
+    def needed(decision):
+        return schedule_deciding.needed(yearly, decision, hour(9), 20)
+
+    found = needed(decision)
     assert found == (step, pytest.approx(hour(9) + until, abs=1))
     # A run is cancelled again until it has ended.
     if known.created:
         cancel = dataclasses.replace(decision, cancel=hour(8))
-        found = schedule_deciding.needed(kept, cancel, hour(9), 20)
-        assert found == (Needed.CANCEL, hour(9) + 15)
+        assert needed(cancel) == (Needed.CANCEL, hour(9) + 15)
         soon = dataclasses.replace(cancel, next_time=hour(9) + 5)
-        found = schedule_deciding.needed(kept, soon, hour(9), 20)
-        assert found[1] == hour(9) + 5
+        assert needed(soon)[1] == hour(9) + 5
 
 
 class Keeper:
@@ -406,11 +392,8 @@ class Keeper:
     """
 
     def __init__(self, schedule):
-        self.schedule = schedule
-        self.record = record()
-        self.now = ZERO
-        self.created, self.passed = [], []
-        self.live = set()
+        self.schedule, self.record, self.now = schedule, record(), ZERO
+        self.created, self.passed, self.live = [], [], set()
 
     def step(self, dies):
         """Decide and act, or die before that is recorded or done."""
@@ -442,11 +425,16 @@ class Keeper:
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(
-    st.sampled_from(schedules.Overlap),
-    st.sampled_from([0, 600, 2 * HOUR]),
-    st.sampled_from([None, 1800]),
-    # An hour is longer than the interval.
-    st.sampled_from([0, 900, HOUR]),
+    st.builds(
+        schedules.Schedule,
+        cron=st.just('*/20 * * * *'),
+        overlap=st.sampled_from(schedules.Overlap),
+        start_within=st.sampled_from([0, 600, 2 * HOUR]),
+        cut_off=st.sampled_from([None, 1800]),
+        # An hour is longer than the interval.
+        jitter=st.sampled_from([0, 900, HOUR]),
+        key=st.just('s'),
+    ),
     st.lists(
         st.tuples(
             st.booleans(),
@@ -456,19 +444,8 @@ class Keeper:
         max_size=30,
     ),
 )
-def test_no_tick_is_lost_or_doubled_wherever_an_engine_dies(
-    overlap, start_within, cut_off, jitter, events
-):
-    keeper = Keeper(
-        schedules.Schedule(
-            cron='*/20 * * * *',
-            overlap=overlap,
-            start_within=start_within,
-            cut_off=cut_off,
-            jitter=jitter,
-            key='s',
-        )
-    )
+def test_no_tick_is_lost_or_doubled_wherever_an_engine_dies(schedule, events):
+    keeper = Keeper(schedule)
     for has_ended, seconds, dies in events:
         keeper.now += seconds
         if has_ended:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the signals core, one module for each of its own."""
+"""Tests of the signals core."""

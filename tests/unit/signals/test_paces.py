@@ -92,8 +92,7 @@ class PaceTest(testtools.TestCase):
     def test_they_begin_four_times_a_second_whatever_they_cost(self):
         for earlier, later in itertools.pairwise(self.polls(10, cost=0.04)):
             self.assertAlmostEqual(0.25, later - earlier)
-
-    def test_one_that_fails_is_polled_slowly(self):
+        # One that fails makes them slow.
         assert self.pace.interval(failed=True) == 1.0
 
     def test_who_asks_for_slow_polls_has_no_fast_ones(self):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who waits sees what there is, and looks no more often than needed."""
+"""Who waits sees what there is; one of all looks, as often as needed."""
 
 import dataclasses
+import functools
 import threading
 import time
 from unittest import mock
@@ -23,19 +24,10 @@ WAITING = watcher.Observation.WAITING
 
 
 def limits(interval, interval_max, **more):
-    """Return limits without fast polls."""
     polls = paces.PollLimits(
         fast=interval, interval=interval, interval_max=interval_max
     )
     return watcher.WatchLimits(polls=polls, **{'direct': 60.0, **more})
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 class Source:
@@ -80,11 +72,14 @@ class Case(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.clock = Clock()
+        self.now = 1000.0
         self.source = Source()
         self.watcher = watcher.Watcher(
             self.source, self.limits, self.clock, stack_id='s1'
         )
+
+    def clock(self):
+        return self.now
 
     def row(self, waiting, *, in_progress=True, config=None):
         self.source.table[waiting.deployment_id] = watcher.WatchedRow(
@@ -107,7 +102,7 @@ class Case(testtools.TestCase):
         return seen.get(waiting, WAITING)
 
     def look(self, waiting, after=0.0):
-        self.clock.now += after
+        self.now += after
         return self.poll(waiting)
 
     def looks(self):
@@ -115,8 +110,6 @@ class Case(testtools.TestCase):
 
 
 class BeginningTest(Case):
-    """Whether a server has begun is seen with what is looked at anyway."""
-
     def test_a_report_is_an_object_where_the_signal_is_one(self):
         for config in ('c1', 'c2'):
             # That of the action before is not this one's.
@@ -144,27 +137,29 @@ class BeginningTest(Case):
             assert self.watcher.has_begun(waiting) == begun
 
 
+#: Whether a signal arrives, what the row says, and what is seen.
+CASES = (
+    (True, {}, ARRIVED),
+    (False, {'in_progress': False}, SETTLED),
+    (True, {'in_progress': False}, SETTLED),
+    (False, {'config': 'c2'}, SUPERSEDED),
+    (False, None, SUPERSEDED),
+)
+
+
 class SightTest(Case):
     def test_the_oldest_wait_is_known(self):
         assert self.watcher.oldest == 0
         first = self.join(1)
-        self.clock.now += 30
+        self.now += 30
         self.join(2)
-        self.clock.now += 5
+        self.now += 5
         assert self.watcher.oldest == 35
         self.watcher.leave(first)
         assert self.watcher.oldest == 5
 
     def test_what_becomes_of_an_action_is_seen(self):
-        for number, (arrives, row, expected) in enumerate(
-            (
-                (True, {}, ARRIVED),
-                (False, {'in_progress': False}, SETTLED),
-                (True, {'in_progress': False}, SETTLED),
-                (False, {'config': 'c2'}, SUPERSEDED),
-                (False, None, SUPERSEDED),
-            )
-        ):
+        for number, (arrives, row, expected) in enumerate(CASES):
             # Before the first look, and after it.
             for after in (0, 10):
                 waiting = self.join(number, f'c{after}')
@@ -187,27 +182,17 @@ class SightTest(Case):
         assert self.look(waiting, after=10) is WAITING
         assert self.look(before) is SUPERSEDED
 
-    def test_who_is_signalled_otherwise_is_told_by_the_row_alone(self):
-        waiting = self.join(transport='heat')
-        for _ in range(20):
-            assert self.look(waiting, after=100) is WAITING
-        self.row(waiting, in_progress=False)
-        assert self.look(waiting, after=100) is SETTLED
-        assert self.source.listings == 0
-
     def test_each_sees_what_is_its_own(self):
-        first, second, third = self.join(1), self.join(2), self.join(3)
-        self.arrive(first)
+        tickets = [self.join(number) for number in (1, 2, 3)]
+        self.arrive(tickets[0])
         self.arrive(ticket(4))
         self.source.listed.add('signals/.probe')
-        self.row(second, in_progress=False)
-        assert self.look(first) is ARRIVED
-        assert self.look(second) is SETTLED
-        assert self.look(third) is WAITING
+        self.row(tickets[1], in_progress=False)
+        assert [*map(self.look, tickets)] == [ARRIVED, SETTLED, WAITING]
 
 
 class RowsTest(Case):
-    """Rows are read less often than the container is listed."""
+    # They are read less often than the container is listed.
 
     limits = limits(1.0, 1.0, rows=3.0)
 
@@ -230,8 +215,10 @@ class RowsTest(Case):
     def test_they_are_read_each_time_for_those_that_have_nothing_else(self):
         waiting = self.join(transport='heat')
         for _ in range(10):
-            self.look(waiting, after=1)
-        assert self.looks() == 10
+            assert self.look(waiting, after=1) is WAITING
+        assert (self.looks(), self.source.listings) == (10, 0)
+        self.row(waiting, in_progress=False)
+        assert self.look(waiting, after=1) is SETTLED
 
     def test_a_read_that_fails_is_repeated_with_the_next_look(self):
         waiting = self.join()
@@ -316,10 +303,10 @@ class PaceTest(Case):
         """Return the seconds between the next looks, to a sixteenth."""
         result = []
         for _ in range(count):
-            before, begun = self.looks(), self.clock.now
+            before, begun = self.looks(), self.now
             while self.looks() == before:
                 self.look(waiting, after=1 / 16)
-            result.append(self.clock.now - begun)
+            result.append(self.now - begun)
         return result
 
     def begin(self, *args, **kwargs):
@@ -353,7 +340,7 @@ class PaceTest(Case):
         waiting = self.begin(1)
         looks = self.looks()
         for number in range(2, 30):
-            self.clock.now += 0.1
+            self.now += 0.1
             self.join(number)
             self.look(waiting)
         assert self.looks() - looks >= 2
@@ -369,22 +356,20 @@ class PaceTest(Case):
 class PeekTest(Case):
     def peeks(self, waiting, seconds):
         """Return at which seconds a peek is asked for."""
-        result = []
-        begun = self.clock.now
-        for second in range(seconds):
-            self.clock.now = begun + second
-            if self.poll(waiting) is PEEK:
-                result.append(second)
-        return result
+        self.now -= 1
+        seen = (self.look(waiting, after=1) for _ in range(seconds))
+        return [second for second, sight in enumerate(seen) if sight is PEEK]
 
     def test_a_look_past_the_listing_is_asked_for_ever_more_seldom(self):
         assert self.peeks(self.join(), 600) == [60, 180, 420]
+        # A new action begins anew.
+        assert self.peeks(self.join(config='c2'), 100) == [60]
 
     def test_each_has_its_own_time_for_that(self):
         first = self.join(1)
-        self.clock.now += 30
+        self.now += 30
         second = self.join(2)
-        self.clock.now += 30
+        self.now += 30
         assert self.look(first) is PEEK
         assert self.look(second) is WAITING
         assert self.look(second, after=30) is PEEK
@@ -393,9 +378,9 @@ class PeekTest(Case):
     def test_those_that_began_together_do_not_all_ask_at_once(self):
         waiting = [self.join(number) for number in range(40)]
         asked, peeked = [], set()
-        begun = self.clock.now
+        begun = self.now
         for quarter in range(4 * 300):
-            self.clock.now = begun + quarter / 4
+            self.now = begun + quarter / 4
             before = self.source.listings
             seen = {
                 one.deployment_id for one in waiting if self.poll(one) is PEEK
@@ -407,10 +392,6 @@ class PeekTest(Case):
             ten = sum(asked[4 * second : 4 * second + 40])
             assert ten <= 11, f'{second} s'
         assert len(peeked) == 40
-
-    def test_a_new_action_begins_anew(self):
-        self.peeks(self.join(config='c1'), 300)
-        assert self.peeks(self.join(config='c2'), 100) == [60]
 
 
 class TroubleTest(Case):
@@ -436,18 +417,15 @@ class TroubleTest(Case):
 
     def test_its_beginning_and_its_end_are_logged_and_nothing_between(self):
         waiting = self.join()
-        with self.assertNoLogs(watcher.LOG):
-            self.look(waiting)
+        self.look(waiting)
         with self.assertLogs(watcher.LOG) as logs:
             for error in (*[self.error] * 3, None, None):
                 self.source.error = error
                 self.look(waiting, after=10)
         began, ended = logs.records
         assert (began.levelname, ended.levelname) == ('WARNING', 'INFO')
-        assert began.getMessage().endswith(
-            'of stack s1; retrying: out of order'
-        )
-        assert ended.getMessage().endswith('works again, after 30 s')
+        assert 'stack s1; retrying: out of order' in began.getMessage()
+        assert 'works again, after 30 s' in ended.getMessage()
 
     def test_what_has_arrived_is_forgotten_only_when_it_is_gone(self):
         waiting = self.join()
@@ -460,9 +438,7 @@ class TroubleTest(Case):
         self.source.listed.clear()
         assert self.look(waiting, after=10) is WAITING
 
-    def test_rows_that_cannot_be_read_are_an_outage_and_stay_as_they_were(
-        self,
-    ):
+    def test_rows_that_cannot_be_read_are_an_outage_and_stay(self):
         waiting = self.join()
         self.look(waiting)
         table, self.source.table = self.source.table, None
@@ -488,7 +464,128 @@ class TroubleTest(Case):
         assert self.watcher.outage.seconds == 0
 
 
+class WaitTest(Case):
+    """Time passes only where somebody sleeps."""
+
+    def setUp(self):
+        super().setUp()
+        self.meanwhile = lambda: None
+        self.slept = []
+        quick = {'polls': paces.PollLimits(), 'direct': 60.0, 'rows': 3.0}
+        limits = watcher.WatchLimits(**quick)
+        self.watcher = watcher.Watcher(
+            self.source, limits, self.clock, sleep=self.sleep
+        )
+
+    def sleep(self, woken, seconds):
+        assert seconds > 0
+        self.slept.append(seconds)
+        if not woken.is_set():
+            self.now += seconds
+        self.meanwhile()
+
+    def arrive_after(self, seconds, *tickets):
+        due = self.now + seconds
+
+        def arrive():
+            if self.now >= due:
+                for each in tickets:
+                    self.arrive(each)
+
+        self.meanwhile = arrive
+
+    def test_a_signal_is_seen_at_the_next_poll(self):
+        waiting = self.join()
+        self.arrive_after(0.6, waiting)
+        begun = self.now
+        assert self.watcher.wait([waiting], 1.0) == {waiting: ARRIVED}
+        self.assertAlmostEqual(0.75, self.now - begun, delta=0.01)
+
+    def test_it_takes_no_longer_than_it_may(self):
+        waiting = self.join()
+        begun = self.now
+        assert self.watcher.wait([waiting], 1.0) == {}
+        assert self.now - begun == 1.0
+        # The last of them as the time ends.
+        assert self.source.listings == 5
+        for _ in range(600):
+            self.watcher.wait([waiting], 1.0)
+        # 30 s of four a second, then ever fewer.
+        assert self.source.listings < 120 + 60 + 30 + 100
+
+    def test_who_joins_meanwhile_is_polled_for_soon(self):
+        waiting = self.join(1)
+        for _ in range(200):
+            self.watcher.wait([waiting], 1.0)
+        listings, begun = self.source.listings, self.now
+        others = iter([2])
+        self.meanwhile = lambda: [self.join(number) for number in others]
+        self.watcher.wait([waiting], 10.0)
+        assert self.source.listings - listings > 10
+        assert self.now - begun < 15
+
+    def test_who_is_forgotten_meanwhile_wakes(self):
+        waiting = self.join()
+        self.meanwhile = lambda: self.watcher.forget('d1')
+        assert self.watcher.wait([waiting], 100) == {waiting: SUPERSEDED}
+        assert len(self.slept) == 1
+
+    def test_a_poll_that_another_one_makes_is_left_to_it(self):
+        waiting, other = self.join(1), self.join(2)
+        answers = []
+
+        def wait():
+            self.source.before_names = lambda: None
+            answers.append(self.watcher.wait([other], 0.2))
+
+        self.source.before_names = wait
+        assert self.watcher.wait([waiting], 0.2) == {}
+        assert answers == [{}]
+        assert self.source.listings == 1
+
+    def test_one_may_wait_for_many(self):
+        tickets = [self.join(number) for number in range(1000)]
+        self.arrive_after(2.1, tickets[5], tickets[7])
+        self.row(tickets[9], in_progress=False)
+        assert self.watcher.wait(tickets, 1.0) == {tickets[9]: SETTLED}
+        self.watcher.leave(tickets[9])
+        rest = [each for each in tickets if each is not tickets[9]]
+        assert self.watcher.wait(rest, 1.0) == {}
+        both = {tickets[5]: ARRIVED, tickets[7]: ARRIVED}
+        assert self.watcher.wait(rest, 10.0) == both
+
+    def test_past_the_listing_one_looks_at_a_time(self):
+        tickets = [self.join(number) for number in range(1000)]
+        self.now += 100
+        found = self.watcher.wait(tickets, 0)
+        assert [*found.values()] == [PEEK]
+
+
 class ThreadsTest(Case):
+    def test_one_polls_for_all_and_each_wakes_for_its_own_signal(self):
+        limits = watcher.WatchLimits(direct=1e9, rows=1e9)
+        self.watcher = watcher.Watcher(self.source, limits)
+        tickets = [self.join(number) for number in range(50)]
+        pollers, current = set(), threading.current_thread
+        self.source.before_names = lambda: pollers.add(current())
+        listed = threading.Event()
+
+        def wait(waiting):
+            while not (found := self.watcher.wait([waiting], 60)):
+                pass
+            assert found == {waiting: ARRIVED}
+            self.watcher.leave(waiting)
+
+        def answer():
+            for each in tickets:
+                self.arrive(each)
+                listed.wait(0.002)
+
+        waits = [functools.partial(wait, each) for each in tickets]
+        threads.run(answer, *waits)
+        assert len(self.watcher) == 0
+        assert len(pollers) < 25
+
     def test_no_signal_is_lost_or_taken_for_another_under_load(self):
         # Each thread is a deployment that goes through many actions; the row
         # of one says "settled" until the next has begun, and looks are under
@@ -502,30 +599,25 @@ class ThreadsTest(Case):
         nap = threading.Event().wait
         self.source.before_names = lambda: nap(0.0005)
 
-        def end(waiting, by_row):
-            """End an action; return what is to be seen of that."""
-            if by_row:
-                self.row(waiting, in_progress=False)
-                return SETTLED
-            self.arrive(waiting)
-            return ARRIVED
-
         def act(number):
             for run in range(100):
                 waiting = self.join(number, config=f'c{run}')
                 assert self.poll(waiting) is WAITING
-                expected = end(waiting, by_row=run % 2)
+                if run % 2:
+                    self.row(waiting, in_progress=False)
+                else:
+                    self.arrive(waiting)
                 for _ in range(5000):
                     sight = self.poll(waiting)
                     if sight is not WAITING:
                         break
                     nap(0.0005)
-                assert sight is expected
+                assert sight is (SETTLED if run % 2 else ARRIVED)
                 self.row(waiting, in_progress=False)
                 if run % 3:
                     self.watcher.leave(waiting)
 
-        threads.run(*(lambda n=n: act(n) for n in range(20)))
+        threads.run(*(functools.partial(act, number) for number in range(20)))
         for number in range(20):
             self.watcher.forget(f'd{number}')
         assert len(self.watcher) == 0

@@ -80,39 +80,28 @@ class ChartReaderTest(testtools.TestCase):
         self.heat.add_resource(
             self.stack, 'nightly', 'OS::Mistral::Workflow', 'shop.nightly'
         )
-        self.heat.attributes['nightly', 'executions'] = [
-            {
-                'id': 'e1',
-                'workflow_name': 'shop.nightly',
-                'created_at': '2027-01-15 08:00:20',
-                'updated_at': '2027-01-15 08:00:30',
-                'state': 'SUCCESS',
-                **execution,
-            }
-        ]
+        made = {
+            'id': 'e1',
+            'workflow_name': 'shop.nightly',
+            'created_at': '2027-01-15 08:00:20',
+            'updated_at': '2027-01-15 08:00:30',
+        }
+        self.heat.attributes['nightly', 'executions'] = [made | execution]
 
     def test_a_run_is_shown_with_its_id(self):
         reason = 'The server has started the action'
-        for of, state, expected, said in (
-            (
-                target(state='waiting'),
-                chart.State.WAITING,
-                (THEN, None, None),
-                'The server has not answered yet (run r)',
-            ),
-            (
-                target(state='running', reported_at=3, reason=reason),
-                chart.State.RUNNING,
-                (THEN, THEN + 3, None),
-                f'{reason} (run r)',
-            ),
+        begun = {'reported_at': 3, 'reason': reason}
+        for state, more, since, said in (
+            ('waiting', {}, None, 'The server has not answered yet'),
+            ('running', begun, THEN + 3, reason),
         ):
-            self.runs = [run(of)]
+            self.runs = [run(target(state=state, **more))]
             _, row = self.chart().rows
             (bar,) = row.bars
             assert row.kind is chart.RowKind.RUN
-            assert (bar.state, bar.reason) == (state, said)
-            assert (bar.start, bar.working_since, bar.end) == expected
+            assert (bar.state.value, bar.reason) == (state, f'{said} (run r)')
+            times = bar.start, bar.working_since, bar.end
+            assert times == (THEN, since, None)
 
     def test_runs_of_one_action_have_a_row_if_they_have_started(self):
         self.runs = [
@@ -160,26 +149,21 @@ class ChartReaderTest(testtools.TestCase):
         assert self.rows(everything=True) == [stack, config, db]
 
     def test_an_execution_is_drawn_with_its_state_and_reason(self):
-        failure = 'Failure caused by error in tasks: backup'
-        for state, drawn, has_ended, info, reason in (
-            ('SUCCESS', chart.State.COMPLETE, True, None, 'SUCCESS'),
-            ('RUNNING', chart.State.RUNNING, False, None, 'RUNNING'),
-            ('PAUSED', chart.State.WAITING, False, None, 'PAUSED'),
-            (
-                'ERROR',
-                chart.State.FAILED,
-                True,
-                f'{failure}\n\n  backup -> disk full\n',
-                f'ERROR: {failure} backup -> disk full',
-            ),
+        trace = 'Error in tasks: backup\n\n  backup -> disk full\n'
+        error = 'ERROR: Error in tasks: backup backup -> disk full'
+        for state, info, drawn, end, reason in (
+            ('SUCCESS', None, 'complete', THEN + 30, 'SUCCESS'),
+            ('RUNNING', None, 'running', None, 'RUNNING'),
+            ('PAUSED', None, 'waiting', None, 'PAUSED'),
+            ('ERROR', trace, 'failed', THEN + 30, error),
         ):
             del self.heat.members[self.stack.id][1:]
             self.workflow(state=state, state_info=info)
             (row,) = (r for r in self.chart().rows if r.path == 'nightly')
             (bar,) = row.bars
             assert row.title == 'nightly shop.nightly'
-            assert (bar.state, bar.start) == (drawn, THEN + 20)
-            assert bar.end == (THEN + 30 if has_ended else None)
+            found = bar.state.value, bar.start, bar.end
+            assert found == (drawn, THEN + 20, end)
             assert bar.reason == f'{reason} (execution e1)'
 
     def test_a_schedule_that_misses_its_times_shows_that(self):
@@ -188,24 +172,15 @@ class ChartReaderTest(testtools.TestCase):
         )
         self.happens('nightly', 'CREATE_COMPLETE', 0)
         assert self.rows() == [('deployment', 'db', 1)]
-        self.heat.happens(
-            self.stack,
-            'nightly',
-            'SIGNAL_FAILED',
-            THEN + 60,
-            reason='Not triggered: missed s1: no store',
-        )
+        said = 'Not triggered: missed s1: no store'
+        missed = self.stack, 'nightly', 'SIGNAL_FAILED', THEN + 60
+        self.heat.happens(*missed, reason=said)
         assert ('resource', 'nightly', 2) in self.rows()
-        assert (
-            chart.State.FAILED,
-            'nightly SIGNAL failed: Not triggered: missed s1: no store',
-        ) in list(self.chart().troubles())
         drawn = self.chart()
-        line, _ = [
-            each
-            for each in plain_text.draw(drawn, 80)
-            if each.plain.startswith('nightly ')
-        ]
+        trouble = chart.State.FAILED, f'nightly SIGNAL failed: {said}'
+        assert trouble in list(drawn.troubles())
+        lines = plain_text.draw(drawn, 80)
+        line, _ = [e for e in lines if e.plain.startswith('nightly ')]
         (red,) = [span for span in line.spans if span.style == 'red']
         assert line.plain[red.start : red.end] == '✗'
         assert 'class="bar failed"' in svg.draw(drawn)
@@ -243,10 +218,8 @@ class ChartReaderTest(testtools.TestCase):
     def test_a_nested_stack_folds_and_unfolds_on_demand(self):
         nested = self.heat.add_stack('shop-group', self.stack.id)
         self.heat.add_deployment(nested, 'one')
-        kind = 'OS::Heat::SoftwareDeploymentGroup'
-        self.heat.add_resource(
-            self.stack, 'group', kind, nested.id, nested=nested.id
-        )
+        kind, place = 'OS::Heat::SoftwareDeploymentGroup', [nested.id] * 2
+        self.heat.add_resource(self.stack, 'group', kind, *place)
         self.happens('group', 'CREATE_IN_PROGRESS', 2)
         self.happens('one', 'CREATE_IN_PROGRESS', 3, nested)
         self.happens('one', 'CREATE_COMPLETE', 6, nested)

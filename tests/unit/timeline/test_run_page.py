@@ -2,6 +2,7 @@
 """The page of a run."""
 
 import base64
+import collections
 import hashlib
 import re
 
@@ -13,38 +14,25 @@ BEGUN, ENDED = '2027-01-15T07:58:00Z', '2027-01-15T07:59:05Z'
 
 
 def target(number, state='complete', **values):
-    return runs.Target(
-        **{
-            'number': number,
-            'stack': 'shop',
-            'resource': f'db{number}',
-            'server': f'server-{number}-id',
-            'server_name': f'server{number}',
-            'state': state,
-            'started_at': BEGUN,
-            'ended_at': ENDED,
-            **values,
-        }
-    )
+    server = {'server': 'an-id', 'server_name': f'server{number}'}
+    what = {'stack': 'shop', 'resource': f'db{number}', **server}
+    times = {'started_at': BEGUN, 'ended_at': ENDED}
+    its = {**what, **times, **values}
+    return runs.Target(number=number, state=state, **its)
 
 
 def page(*targets, state='complete', **values):
-    counts = {}
-    for each in targets:
-        counts[each.state] = counts.get(each.state, 0) + 1
     run = runs.Run(
-        **{
-            'id': 'r1',
-            'action': 'BACKUP',
-            'state': state,
-            'stacks': ['shop'],
-            'targets': len(targets),
-            'counts': counts,
-            'created_at': BEGUN,
-            'created_by': 'ann',
-            'inputs': ['password'],
-            **values,
-        }
+        id='r1',
+        action='BACKUP',
+        state=state,
+        stacks=['shop'],
+        targets=len(targets),
+        counts=collections.Counter(each.state for each in targets),
+        created_at=BEGUN,
+        created_by='ann',
+        inputs=['password'],
+        **values,
     )
     return run_page.draw(run, targets, NOW)
 
