@@ -22,6 +22,7 @@ from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import door
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
+from heat_plugins.engine.runs import triggering
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
@@ -223,7 +224,7 @@ class RunTest(LeadingCase):
         self.put_signals({'deploy_status_code': 1, **late})
         self.go_on(20)
         (attempt,) = self.store.load(run.id).run.attempts
-        assert attempt.reason.endswith('; stopped'), attempt.reason
+        assert attempt.reason == 'Cancelled by user; stopped'
         assert attempt.late.status == 'failed'
         assert attempt.late.outputs['deploy_stdout'] == 'late'
 
@@ -281,6 +282,17 @@ class RunTest(LeadingCase):
         self.go_on(20)
         assert self.states(run.id) == ['cancelled']
         assert self.rows_of_runs() == []
+
+    def test_a_deployment_goes_before_runs_of_others_unless_the_stack_goes(
+        self,
+    ):
+        stack, run = self.waiting('a')
+        resource = self.heat.load(stack)['deployment']
+        other = {run.id: {str(uuid.uuid4())}}
+        self.patch(run_rows.RunRows, 'held_in', lambda *_: other)
+        for is_gone in (False, True):
+            self.patch(run_fleet, 'is_gone', lambda *_, it=is_gone: it)
+            assert triggering.has_left(resource, stack.id) is not is_gone
 
     def test_a_deployment_that_a_user_deletes_ends_its_target(self):
         _, run = self.waiting('a')
