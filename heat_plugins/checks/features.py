@@ -118,9 +118,9 @@ _OF_TRANSPORTS: abc.Mapping[str, _Check] = {
     'heat': _transport('HEAT_SIGNAL'),
     'zaqar': _transport('ZAQAR_SIGNAL'),
 }
+_WITHOUT_SESSION = {**_OF_ENGINE, **_OF_TRANSPORTS}
 _PARTS: abc.Mapping[str, _Check] = {
-    **_OF_ENGINE,
-    **_OF_TRANSPORTS,
+    **_WITHOUT_SESSION,
     'object_store': lambda report, session: object_store.check_temp_urls(
         report, object_store.connect(session), absent=report.lacks
     ),
@@ -170,7 +170,7 @@ def report(
     """Check a part of the cloud; see `features`."""
     checked = cloud.CheckReport()
     try:
-        if session is not None or name in {**_OF_ENGINE, **_OF_TRANSPORTS}:
+        if session is not None or name in _WITHOUT_SESSION:
             _PARTS[name](checked, session)
     except cfg.Error as exc:
         checked = cloud.CheckReport()

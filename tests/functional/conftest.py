@@ -77,7 +77,7 @@ rescue_interval = 3
 """
 
 
-#: At most so many lines of each service's log are shown of a failure.
+#: The most lines of each service's log that a failure shows.
 _LINES = 60
 
 _TROUBLE = re.compile(r' (?:WARNING|ERROR|CRITICAL) |^Traceback ')
@@ -211,7 +211,7 @@ def alone(request):
 def cloud(request):
     """A cloud whose types are ours."""
     for found in clouds(request, 'functional', CONF):
-        # Engines that nobody has changed keep no list of their classes.
+        # The production profile's engines keep no list of their classes.
         if PROFILE != 'production':
             classes = found.resource_classes()
             group = 'heat_plugins.resources'

@@ -169,7 +169,7 @@ def test_a_cancel_stops_what_runs(commands):
 @pytest.mark.timeout(240)
 def test_a_run_has_its_time_and_a_power_failure_ends_it(commands, supervised):
     _, agent = supervised
-    # As whoever makes the image may have it.
+    # As an image may have it.
     limit = agent.path / 'refresh/environment.d/60-limit.bash'
     limit.write_text('export HEAT_CONFIG_TIMEOUT=8\n')
     _, found = commands('start', 'DAEMON', *commands.on, '--wait')

@@ -81,7 +81,7 @@ class Machines:
 
     :ivar errors: by the name of a machine, how often its ramdisk fails.
     :ivar silent: machines whose ramdisk never says anything.
-    :ivar stopped: machines whose inspection somebody stops.
+    :ivar stopped: machines whose inspection is stopped.
     :ivar most: how many were inspected at a time.
     """
 

@@ -38,7 +38,7 @@ def test_deployments_go_on_however_often_their_engines_are_killed(
     waits.all_wait(stack, 'UPDATE')
     cloud.kill('heat-engine-1')
     answered('UPDATE')
-    # Nor does what goes undo anything there, which nobody would answer.
+    # A deletion undoes nothing there: no server would answer.
     assert len(stack.metadata()) == waits.COUNT
     cloud.start('heat')
     stack.delete()
@@ -66,7 +66,7 @@ def test_each_server_of_a_group_runs_each_action_once(cloud, stacks):
     answered = set()
 
     def given(action):
-        """Return the configs of an action that nobody has answered."""
+        """Return the configs of an action that have no answer yet."""
         # An engine that has just died may still be asked.
         with contextlib.suppress(base.NotShown, OSError):
             return [
