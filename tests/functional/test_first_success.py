@@ -71,7 +71,7 @@ def test_every_command_of_the_page_works(cloud, cleared, tmp_path):
     )
     assert where.splitlines()[-1].startswith(str(laptop))
     typed(create)
-    # "The server is not complete yet: repeat the command", says the page.
+    # "The stack does not have its URL yet: repeat the command".
     typed(f'until {{ {join} }}; do sleep 1; done')
     with machine:
         said = typed(*rest)
