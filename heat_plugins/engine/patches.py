@@ -53,7 +53,7 @@ _IDLE_STACKS = 64
 # By the ID of the stack.
 _turns: process.Shared[str, process.Turns] = process.Shared(
     lambda stack_id: process.Turns(_TURN_SECONDS),
-    lambda each: each.is_idle,
+    lambda turns: not turns.present,
     _IDLE_STACKS,
 )
 

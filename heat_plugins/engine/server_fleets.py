@@ -8,7 +8,6 @@ from typing import Any
 
 from heat.common import exception
 from heat.common import short_id
-from heat.engine import resource as resources_of_heat
 from heat.engine import software_config_io
 from heat.engine import stack as stacks
 from heat.objects import software_config as config_objects
@@ -136,32 +135,27 @@ class ServerFleet:
 
         :raises exception.UserParameterMissing: see `derived.MissingInput`.
         """
+        resource, physical_name = self._resource, None
+        if resource.id is not None and resource.action != resource.INIT:
+            # As Heat names such a resource.
+            stack_name = resource.stack.name.rstrip('*')
+            physical_name = resource.reduce_physical_resource_name(
+                f'{stack_name}-{member.key}-{short_id.get_id(resource.uuid)}',
+                resource.physical_resource_name_limit,
+            )
         facts = derived.Facts(
             server_id=member.server_id,
-            stack_path=str(self._resource.stack.identifier().stack_path()),
+            stack_path=str(resource.stack.identifier().stack_path()),
             resource_name=member.key,
-            physical_name=self._physical_name(member.key),
+            physical_name=physical_name,
             properties=self._given_properties,
-            is_structured='input_key' in self._resource.properties_schema,
+            is_structured='input_key' in resource.properties_schema,
             secrets=self._secrets,
         )
         try:
             return derived.draft(self.source, action, signalling, facts)
         except derived.MissingInput as exc:
             raise exception.UserParameterMissing(key=exc.name) from exc
-
-    def _physical_name(self, name: str) -> str | None:
-        """Return the physical name that Heat would give such a resource."""
-        resource = self._resource
-        if resource.id is None or resource.action == resource.INIT:
-            return None
-        stack_name = resource.stack.name.rstrip('*')
-        return str(
-            resources_of_heat.Resource.reduce_physical_resource_name(
-                f'{stack_name}-{name}-{short_id.get_id(resource.uuid)}',
-                resources_of_heat.Resource.physical_resource_name_limit,
-            )
-        )
 
     @deployment_rows.guarded()
     def refresh(self, kept: abc.Iterable[heat_values.DeploymentRow]) -> None:

@@ -171,10 +171,8 @@ class TempURLPoll(SignalTransport):
         )
 
     def resume(self, row: heat_values.DeploymentRow) -> deliveries.Signalling:
-        signalling = self.sign(
-            deliveries.Answer.of_deployment(row.id, row.config.id)
-        )
-        return signalling.of_before(row)
+        answer = deliveries.Answer.of_deployment(row.id, row.config.id)
+        return self.sign(answer).of_before(row)
 
     def _give_up(self, hub: hubs.Hub, why: errors.ServiceError) -> None:
         """Forget a container that may not even have been made.
@@ -218,8 +216,7 @@ class ZaqarSignal(SignalTransport):
 
     def lacking(self) -> str | None:
         if self.resource.client_plugin('zaqar') is None:
-            lacking: str = _('python-zaqarclient is not installed')
-            return lacking
+            return str(_('python-zaqarclient is not installed'))
         return super().lacking()
 
     def prepare(self, *, by_auto: bool) -> None:

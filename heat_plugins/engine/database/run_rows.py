@@ -83,7 +83,6 @@ _MAY_RUN = [
 ]
 _OTHERS = 20
 
-_LIVE = [each.value for each in run_records.State if not each.ended]
 
 # Targets whose runs a list may name, see `_has_target`.
 _FEW = 500
@@ -537,15 +536,6 @@ class RunRows:
                 number=row.number,
             )
         return None
-
-    @_in_database
-    def is_busy(self, run_id: str) -> bool:
-        """Say whether a run has targets that wait or run."""
-        query = sqlalchemy.select(_Target.number).where(
-            _Target.run_id == run_id,
-            _Target.state.is_(None) | _Target.state.in_(_LIVE),
-        )
-        return rows.finds(_admin(), query)
 
     @_in_database
     def delete(self, project_id: str, run_id: str) -> None:

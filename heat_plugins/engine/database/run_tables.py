@@ -116,12 +116,7 @@ class Name(types.TypeDecorator[str]):
         return escaped[: self.length]
 
 
-def _column(
-    name: str, kind: Any, *, nullable: bool = False, primary_key: bool = False
-) -> sqlalchemy.Column[Any]:
-    return sqlalchemy.Column(
-        name, kind, nullable=nullable, primary_key=primary_key
-    )
+_column = functools.partial(sqlalchemy.Column[Any], nullable=False)
 
 
 #: A run. Times are seconds since the epoch. ``ended_at`` is NULL while it is

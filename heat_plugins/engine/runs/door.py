@@ -101,7 +101,7 @@ class Door:
         wanted = ordering.read(order)
         if isinstance(wanted, ordering.Start):
             return self._start(context, wanted, engine_id)
-        _check_policy(context)
+        callers.enforce(context, context.project_id)
         try:
             if isinstance(wanted, ordering.Ask):
                 return self.follow(
@@ -157,7 +157,7 @@ class Door:
             webhook=stored.dump(notice) if notice else None,
         )
         if not wanted.dry_run:
-            _check_policy(context)
+            callers.enforce(context, context.project_id)
             with contextlib.suppress(errors.NotFound):
                 known = self._store.load(order.id, context.project_id)
                 if not run_store.is_same_order(known.run.order, order):
@@ -478,21 +478,6 @@ def _own(context: heat_types.Context) -> heat_types.Context:
     if not context.is_admin:
         return context
     return heat_types.in_project(context, context.project_id, is_admin=False)
-
-
-def _check_policy(context: heat_types.Context) -> None:
-    """Check that the caller may update stacks of the project.
-
-    :raises exception.Forbidden: that is not permitted.
-    """
-    scope, action = callers.POLICY.split(':')
-    context.policy.enforce(
-        context,
-        action,
-        scope=scope,
-        target={'project_id': context.project_id},
-        is_registered_policy=True,
-    )
 
 
 def _who(context: heat_types.Context) -> str:

@@ -121,10 +121,6 @@ class Leader:
         self._woken = threading.Event()
         self._next_look = 0.0
 
-    def __len__(self) -> int:
-        """Return how many runs it leads."""
-        return len(self._led)
-
     def start(
         self,
         project_id: str,
@@ -627,8 +623,7 @@ class Leader:
     def take(self, found: run_store.Awaiting, answer: stepping.Answer) -> bool:
         """Store an answer that came to this engine; say whether it counts.
 
-        If its run has nothing left to do, this engine ends it: that one which
-        leads it would see the answer a moment later.
+        Another engine that leads the run sees that when it next polls.
         """
         key, before = found.key, found.run.attempts[0]
         if key.run_id in self._led:
@@ -638,15 +633,6 @@ class Leader:
         if key not in counted:
             return False
         _count_targets([before], [counted[key]])
-        if counted[key].is_live or self._store.is_busy(key.run_id):
-            return True
-        # If another process has changed it, that one knows of the answer.
-        with contextlib.suppress(errors.Error):
-            run = self._store.load(key.run_id)
-            self._store.step(
-                run, run.run, str(uuid.uuid4()), engine_id=self.engine_id
-            )
-            self.wake(key.run_id)
         return True
 
     def _outcome(

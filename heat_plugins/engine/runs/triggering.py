@@ -280,7 +280,15 @@ def _answer_run(
     try:
         found = signature and run_rows.RunRows().awaiting(signature)
         if found and isinstance(details, dict):
-            _take(found, details)
+            is_live = found.run.attempts[0].is_live
+            taken = _answer(found, details) if is_live else None
+            if taken is None or not leading.leader().take(found, taken):
+                LOG.info(
+                    'An answer for target %d of run %s no longer counts, and '
+                    'is ignored',
+                    found.number,
+                    found.key.run_id,
+                )
             return
     except errors.Error as exc:
         # An agent may send it again.
@@ -298,22 +306,6 @@ def _answer_run(
 
 
 answer: abc.Callable[..., None] = heat_context.request_context(_answer_run)
-
-
-def _take(found: run_store.Awaiting, details: dict[str, Any]) -> None:
-    """Take the answer of a server; ignore one that is too late.
-
-    :raises errors.Error: it cannot be stored now.
-    """
-    is_live = found.run.attempts[0].is_live
-    taken = _answer(found, details) if is_live else None
-    if taken is None or not leading.leader().take(found, taken):
-        LOG.info(
-            'An answer for target %d of run %s no longer counts, and is '
-            'ignored',
-            found.number,
-            found.key.run_id,
-        )
 
 
 def _answer(
