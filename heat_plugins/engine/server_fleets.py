@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import dataclasses
 import functools
 from typing import Any
 
@@ -76,11 +77,26 @@ class ServerFleet:
 
     @functools.cached_property
     def source(self) -> heat_values.DerivedConfig:
-        """The config that the template names.
+        """The config that the template names, to derive from.
 
         :raises exception.NotFound: it is gone.
         """
-        return load_source(self._resource)
+        named = named_config(self._resource)
+        if named is None:
+            return heat_values.DerivedConfig(
+                group=None, config=None, outputs=[]
+            )
+        return dataclasses.replace(
+            named,
+            inputs=[
+                software_config_io.InputConfig(**each).as_dict()
+                for each in named.inputs
+            ],
+            outputs=[
+                software_config_io.OutputConfig(**each).as_dict()
+                for each in named.outputs
+            ],
+        )
 
     @deployment_rows.guarded()
     def all(self) -> dict[str, heat_values.DeploymentRow]:
@@ -454,32 +470,6 @@ def _fetched(
         return fetch(name, cfg.CONF.heat_plugins.signal_body_limit)
     except errors.ServiceError as exc:
         return exc
-
-
-def load_source(resource: heat_types.Resource) -> heat_values.DerivedConfig:
-    """Return the config that the template of a resource names, to derive from.
-
-    :raises exception.NotFound: it is gone.
-    """
-    named = named_config(resource)
-    if named is None:
-        return heat_values.DerivedConfig(
-            name=None, group=None, config=None, inputs=[], outputs=[]
-        )
-    return heat_values.DerivedConfig(
-        name=named.name,
-        group=named.group,
-        config=named.config,
-        inputs=[
-            software_config_io.InputConfig(**each).as_dict()
-            for each in named.inputs
-        ],
-        outputs=[
-            software_config_io.OutputConfig(**each).as_dict()
-            for each in named.outputs
-        ],
-        options=named.options,
-    )
 
 
 def named_config(

@@ -260,10 +260,7 @@ class RunRows:
     ) -> run_store.StoredRun:
         """Return a run with its targets."""
         with _reading() as session:
-            run = _find(session, run_id)
-        if run is None or project_id not in (None, run.project_id):
-            raise errors.NotFound(f'There is no run {run_id}')
-        return run
+            return _find(session, run_id, project_id)
 
     @_in_database
     def heads(
@@ -286,8 +283,17 @@ class RunRows:
             if wanted.after is not None:
                 query = query.where(_is_after(session, project_id, wanted))
             listed = session.execute(query).all()
-            live = [row.id for row in listed if row.ended_at is None]
-            counts = _live_counts(session, live)
+            # Of runs in progress, the head counts none of what is live.
+            counts: dict[str, dict[str, int]] = {
+                row.id: {} for row in listed if row.ended_at is None
+            }
+            by_state = (
+                sqlalchemy.select(_Target.run_id, _Target.state, _COUNT)
+                .where(_Target.run_id.in_(counts), _Target.state.is_not(None))
+                .group_by(_Target.run_id, _Target.state)
+            )
+            for run_id, state, number in session.execute(by_state):
+                counts[run_id][state] = number
         return [
             overview.recounted(_head(row), counts[row.id])
             if row.id in counts
@@ -719,13 +725,18 @@ def _head(row: Any) -> run_records.Head:
         )
 
 
-def _find(session: Any, run_id: str) -> run_store.StoredRun | None:
-    """Read a run with its targets; None if there is none."""
+def _find(
+    session: Any, run_id: str, project_id: str | None = None
+) -> run_store.StoredRun:
+    """Read a run with its targets.
+
+    :raises errors.NotFound: there is none, or not in this project.
+    """
     row = session.execute(
         sqlalchemy.select(run_tables.RUN).where(_Run.id == run_id, _IS_SHOWN)
     ).first()
-    if row is None:
-        return None
+    if row is None or project_id not in (None, row.project_id):
+        raise errors.NotFound(f'There is no run {run_id}')
     # After the run: a step between the two makes the next one stale.
     targets = session.execute(
         sqlalchemy.select(_Target.member, _Target.record, _Target.revision)
@@ -818,10 +829,11 @@ def _existing(
 
     :raises errors.Exists: another order has its ID, or it was deleted.
     """
-    with _reading() as session:
-        there = _find(session, order.id)
-    if there is None:
-        raise errors.Exists(f'Run {order.id} was deleted')
+    try:
+        with _reading() as session:
+            there = _find(session, order.id)
+    except errors.NotFound as exc:
+        raise errors.Exists(f'Run {order.id} was deleted') from exc
     if there.project_id != project_id or not run_store.is_same_order(
         there.run.order, order
     ):
@@ -885,21 +897,6 @@ def _is_after(session: Any, project_id: str, wanted: ordering.Query) -> Any:
     return (_Run.created_at <= last.created_at) & is_older
 
 
-def _live_counts(
-    session: Any, run_ids: abc.Collection[str]
-) -> dict[str, dict[str, int]]:
-    """Return how many targets are in which state, by run in progress."""
-    counts: dict[str, dict[str, int]] = {each: {} for each in run_ids}
-    query = (
-        sqlalchemy.select(_Target.run_id, _Target.state, _COUNT)
-        .where(_Target.run_id.in_(run_ids), _Target.state.is_not(None))
-        .group_by(_Target.run_id, _Target.state)
-    )
-    for run_id, state, number in session.execute(query):
-        counts[run_id][state] = number
-    return counts
-
-
 # Steps and answers
 
 
@@ -914,10 +911,7 @@ def _repeated(session: Any, run_id: str, step_id: str) -> run_store.StoredRun:
     last = session.execute(query).first()
     if last is not None and last.last_step != step_id:
         raise run_store.Stale(f'Another process has changed run {run_id}')
-    run = _find(session, run_id)
-    if run is None:
-        raise errors.NotFound(f'There is no run {run_id}')
-    return run
+    return _find(session, run_id)
 
 
 def _key(

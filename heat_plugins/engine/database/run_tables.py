@@ -63,15 +63,8 @@ _RETRY = 30
 class Json(types.TypeDecorator[Any]):
     """A value in JSON's types, of up to 4 GiB."""
 
-    impl = types.Text
+    impl = types.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
     cache_ok = True
-
-    def load_dialect_impl(
-        self, dialect: sqlalchemy.Dialect
-    ) -> types.TypeEngine[Any]:
-        if dialect.name in ('mysql', 'mariadb'):
-            return dialect.type_descriptor(mysql.LONGTEXT())
-        return dialect.type_descriptor(types.Text())
 
     def process_bind_param(
         self, value: Any, dialect: sqlalchemy.Dialect
@@ -96,16 +89,10 @@ class Name(types.TypeDecorator[str]):
     def __init__(self, length: int) -> None:
         super().__init__(length)
         self.length = length
-
-    def load_dialect_impl(
-        self, dialect: sqlalchemy.Dialect
-    ) -> types.TypeEngine[Any]:
-        if dialect.name in ('mysql', 'mariadb'):
-            column = mysql.VARCHAR(
-                self.length, charset='ascii', collation='ascii_bin'
-            )
-            return dialect.type_descriptor(column)
-        return dialect.type_descriptor(types.String(self.length))
+        ascii_only = mysql.VARCHAR(
+            length, charset='ascii', collation='ascii_bin'
+        )
+        self.impl = self.impl.with_variant(ascii_only, 'mysql', 'mariadb')
 
     def process_bind_param(
         self, value: str | None, dialect: sqlalchemy.Dialect

@@ -371,7 +371,7 @@ class DeploymentMixin(server_bound.ServerBound):
         row = self._row
         # The template alone does not resolve references.
         with self.frozen_properties():
-            return run_room.Subject(
+            subject = run_room.Subject(
                 resource=self,
                 name=self.name,
                 names=[self.name],
@@ -381,7 +381,8 @@ class DeploymentMixin(server_bound.ServerBound):
                 terms=deliveries.Terms(self.properties),
                 draft=lambda action: self._fleet().draft(self._member, action),
                 named_config=lambda: server_fleets.named_config(self),
-            ).run_target(wanted)
+            )
+            return run_room.room().target(subject, wanted)
 
     # Check, adopt, delete
 
