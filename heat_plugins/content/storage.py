@@ -3,7 +3,6 @@
 
 from collections import abc
 import hashlib
-import itertools
 from typing import Final
 
 from heat_plugins import errors
@@ -31,7 +30,11 @@ class Container:
         self._pool = pool
 
     def exists(self) -> bool:
-        return self._headers() is not None
+        try:
+            self._pool.insist(self._store.head_container, self._name)
+        except errors.NoObject:
+            return False
+        return True
 
     def entries(self) -> dict[str, stores.ListedObject]:
         """List the files by their paths.
@@ -105,12 +108,7 @@ class Container:
         for sweep in range(_SWEEPS):
             try:
                 some = self._pool.insist(
-                    lambda: [
-                        entry.name
-                        for entry in itertools.islice(
-                            self._store.iterate(self._name, ''), stores.MOST
-                        )
-                    ]
+                    self._store.first_names, self._name, '', stores.MOST
                 )
                 self.delete(some, progress)
                 self._pool.insist(self._store.delete_container, self._name)
@@ -122,12 +120,6 @@ class Container:
                 self._pool.pause()
             else:
                 return
-
-    def _headers(self) -> abc.Mapping[str, str] | None:
-        try:
-            return self._pool.insist(self._store.head_container, self._name)
-        except errors.NoObject:
-            return None
 
     def _read(self, path: str) -> bytes | None:
         """Read a file of the container; None if it has gone."""

@@ -341,22 +341,6 @@ def server_gone(server_id: str) -> str:
     return f'Server {server_id} no longer exists'
 
 
-def cancelled(action: str, servers: str) -> ActionFailed:
-    """Return the failure of an action that the stack has cancelled.
-
-    :param servers: those that it went to.
-    """
-    return ActionFailed(f'{action} was cancelled before {servers} answered')
-
-
-def withdrawn(action: str) -> Failure:
-    """Return the failure of a deployment that another process withdrew."""
-    return Failure(
-        reason='Another process withdrew the deployment while it waited for '
-        f'the signal of {action}'
-    )
-
-
 def not_reported(
     work: Work, server: str, limit: float, unknown_hook: str | None
 ) -> str:
@@ -389,16 +373,6 @@ def not_signalled(
         f'Server {server} has not signalled {delivery.action} within '
         f'{limit:.0f} s (property "timeout"){about}. '
         + body.explained(delivery.config_id, started=has_begun)
-    )
-
-
-def outage(
-    action: str, seconds: float, error: Exception, *, is_delivered: bool
-) -> ActionFailed:
-    """Return the failure of an action that a failing service has blocked."""
-    return (ActionFailed if is_delivered else NoAnswer)(
-        f'heat-engine could not deliver {action} or poll its signal '
-        f'for {int(seconds)} s: {error}'
     )
 
 

@@ -37,7 +37,6 @@ from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
 CREATE, UPDATE, DELETE = 'CREATE', 'UPDATE', 'DELETE'
-SUSPEND, RESUME = 'SUSPEND', 'RESUME'
 
 # After one of these that has not completed, the server starts from nothing.
 _FIRST = (CREATE, DELETE)

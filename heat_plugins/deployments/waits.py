@@ -252,7 +252,11 @@ class Waits:
         """Take the outcome that a row has; say whether it has none yet."""
         wait = self._waits[ticket.deployment_id]
         if row is None or row.config.id != ticket.config_id:
-            self._end(ticket, deliveries.withdrawn(wait.delivery.action))
+            reason = (
+                'Another process withdrew the deployment while it waited for '
+                f'the signal of {wait.delivery.action}'
+            )
+            self._end(ticket, deliveries.Failure(reason=reason))
         elif not row.in_progress:
             self._end(ticket, deliveries.Failure.of(row.outcome))
         else:

@@ -259,11 +259,6 @@ def report_name(signal: str) -> str:
     return signal + _SUFFIX
 
 
-def result_name(name: str) -> str:
-    """Return the name of the result that an object belongs to."""
-    return name.removesuffix(_SUFFIX)
-
-
 def is_for(details: object, config_id: str) -> bool:
     """Say whether a signal is for the config that is awaited.
 
