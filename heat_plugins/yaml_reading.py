@@ -179,15 +179,16 @@ def dump(value: Any, *, compact: bool = False) -> str:
 
     :param compact: whether to leave out layout.
     """
-    text: str = yaml.dump(
-        value,
-        Dumper=yaml.CSafeDumper if compact else _Dumper,
-        default_flow_style=compact,
-        sort_keys=False,
-        allow_unicode=True,
-        width=_LONGEST_LINE if compact else None,
+    return str(
+        yaml.dump(
+            value,
+            Dumper=yaml.CSafeDumper if compact else _Dumper,
+            default_flow_style=compact,
+            sort_keys=False,
+            allow_unicode=True,
+            width=_LONGEST_LINE if compact else None,
+        )
     )
-    return text
 
 
 def _read_by(text: str, loader: type[Loader] | type[PureLoader]) -> Any:

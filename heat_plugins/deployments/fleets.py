@@ -221,9 +221,8 @@ class Update:
         """
 
         def asked(action: str) -> Task | None:
-            if not self.runs(action):
-                return None
-            return Task(member=member, action=action, before=row)
+            task = Task(member=member, action=action, before=row)
+            return task if self.runs(action) else None
 
         if row is None:
             return asked(absent)
@@ -249,13 +248,12 @@ class Update:
         self, row: heat_values.DeploymentRow, member: Member, draft: Draft
     ) -> bool:
         """Say whether a server already has what it would be given."""
-        if not self._has_transport(row):
-            return False
-        if not PROPERTIES.isdisjoint(self.changed or ()):
-            return False
-        if self.changed is not None and self.is_after_update:
-            return True
-        return is_given(row, draft(member, row.action))
+        is_told = self.changed is not None and self.is_after_update
+        return (
+            self._has_transport(row)
+            and PROPERTIES.isdisjoint(self.changed or ())
+            and (is_told or is_given(row, draft(member, row.action)))
+        )
 
     def _has_transport(self, row: heat_values.DeploymentRow) -> bool:
         """Say whether a server answers by the transport of the template."""

@@ -451,8 +451,5 @@ def _unknown(
 
     One that is too large is there all the same.
     """
-    if not isinstance(content, errors.ServiceError):
-        return None
-    if isinstance(content, (errors.NotFound, errors.BadContent)):
-        return None
-    return content
+    known = (bytes, errors.NotFound, errors.BadContent)
+    return None if isinstance(content, known) else content

@@ -496,8 +496,7 @@ def _credentials(
         )
         client.users.update(user_id, password=password)
         deployment.password = password
-    given: abc.Mapping[str, Any] = deployment._get_heat_signal_credentials()
-    return given
+    return dict(deployment._get_heat_signal_credentials())
 
 
 @contextlib.contextmanager

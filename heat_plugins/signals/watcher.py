@@ -337,9 +337,8 @@ class Watcher:
 
     def _poll_if_due(self) -> None:
         """Look for signals, if it is time and no other thread does."""
-        if self._clock() < self._next_poll:
-            return
-        if not self._polling.acquire(blocking=False):
+        is_due = self._clock() >= self._next_poll
+        if not is_due or not self._polling.acquire(blocking=False):
             return
         try:
             self._poll()

@@ -31,6 +31,7 @@ from sqlalchemy import types
 from sqlalchemy.dialects import mysql
 
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.configs import actions
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
@@ -53,8 +54,8 @@ _LOCK_WAITS = {
     'postgresql': "SET lock_timeout = '10s'",
 }
 
-# Seconds between tries of an upgrade, as others may do the same.
-_PAUSES = (1, 2, 4)
+# Seconds until the second try of an upgrade, as others may do the same.
+_PAUSE = 1.0
 
 # Seconds after which to see whether an operator has made the tables.
 _RETRY = 30
@@ -199,19 +200,15 @@ def upgrade(engine: sqlalchemy.Engine) -> None:
 
     Several processes may do so at once: those that fail find it done.
     """
-    for pause in _PAUSES:
-        try:
-            _upgrade(engine)
-        except (
-            db_exception.DBError,
-            sqlalchemy.exc.SQLAlchemyError,
-            # Another process has written the revision meanwhile.
-            alembic_util.CommandError,
-        ):
-            time.sleep(pause)
-        else:
-            return
-    _upgrade(engine)
+    passing = (
+        db_exception.DBError,
+        sqlalchemy.exc.SQLAlchemyError,
+        # Another process has written the revision meanwhile.
+        alembic_util.CommandError,
+    )
+    retrying.insist(
+        _upgrade, engine, on=passing, wait=_PAUSE, sleep=time.sleep
+    )
 
 
 def _upgrade(engine: sqlalchemy.Engine) -> None:
