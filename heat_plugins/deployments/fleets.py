@@ -229,7 +229,13 @@ class Update:
         if row.status == heat_values.COMPLETE and row.action != DELETE:
             if row.is_unhealthy:
                 return asked(UPDATE) or asked(CREATE)
-            if self._is_up_to_date(row, member, draft):
+            is_told = self.changed is not None and self.is_after_update
+            if (
+                self._has_transport(row)
+                and PROPERTIES.isdisjoint(self.changed or ())
+                and (is_told or is_given(row, draft(member, row.action)))
+            ):
+                # It is up to date.
                 return _untold(member, row) if self.changed is None else None
             return asked(UPDATE)
         if (
@@ -243,17 +249,6 @@ class Update:
             return asked(CREATE)
         # One that was withdrawn has nothing.
         return asked(UPDATE) or (asked(CREATE) if row.is_withdrawn else None)
-
-    def _is_up_to_date(
-        self, row: heat_values.DeploymentRow, member: Member, draft: Draft
-    ) -> bool:
-        """Say whether a server already has what it would be given."""
-        is_told = self.changed is not None and self.is_after_update
-        return (
-            self._has_transport(row)
-            and PROPERTIES.isdisjoint(self.changed or ())
-            and (is_told or is_given(row, draft(member, row.action)))
-        )
 
     def _has_transport(self, row: heat_values.DeploymentRow) -> bool:
         """Say whether a server answers by the transport of the template."""

@@ -281,7 +281,18 @@ class RunRows:
                 .limit(min(wanted.limit, run_store.PAGE))
             )
             if wanted.after is not None:
-                query = query.where(_is_after(session, project_id, wanted))
+                last = session.execute(
+                    sqlalchemy.select(_Run.created_at).where(
+                        _Run.id == wanted.after, _Run.project_id == project_id
+                    )
+                ).first()
+                if last is None:
+                    raise errors.NotFound(f'There is no run {wanted.after}')
+                query = query.where(
+                    _Run.created_at <= last.created_at,
+                    (_Run.created_at < last.created_at)
+                    | (_Run.id < wanted.after),
+                )
             listed = session.execute(query).all()
             # Of runs in progress, the head counts none of what is live.
             counts: dict[str, dict[str, int]] = {
@@ -882,19 +893,6 @@ def _has_target(session: Any, condition: Any) -> Any:
         return _Run.id.in_({*few})
     first = query.where(_Target.run_id == _Run.id).limit(1)
     return first.scalar_subquery().is_not(None)
-
-
-def _is_after(session: Any, project_id: str, wanted: ordering.Query) -> Any:
-    """Return the condition that a run stands behind the page before."""
-    last = session.execute(
-        sqlalchemy.select(_Run.created_at).where(
-            _Run.id == wanted.after, _Run.project_id == project_id
-        )
-    ).first()
-    if last is None:
-        raise errors.NotFound(f'There is no run {wanted.after}')
-    is_older = (_Run.created_at < last.created_at) | (_Run.id < wanted.after)
-    return (_Run.created_at <= last.created_at) & is_older
 
 
 # Steps and answers
