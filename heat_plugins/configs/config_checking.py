@@ -116,8 +116,12 @@ def check(
         return findings
     if isinstance(config, Mapping):
         for index, entry in actions.entries(config):
-            where = f'configs[{index}].tool'
-            _tool(entry.get('tool'), where, known_hooks, findings)
+            _tool(
+                entry.get('tool'),
+                f'configs[{index}].tool',
+                known_hooks,
+                findings,
+            )
         _actions(config, findings)
     return findings
 

@@ -203,8 +203,9 @@ def _target(
     path = name
     for _ in range(_LINKS):
         if path in links:
-            where = f'target of link {name} in the tarball'
-            path = texts.path(links[path], where)
+            path = texts.path(
+                links[path], f'target of link {name} in the tarball'
+            )
     if path not in files:
         raise errors.Invalid(
             f'{name} in the tarball links to {path}, which is not a file in it'

@@ -100,8 +100,9 @@ class Signalling:
         url = row.inputs.get(URL_INPUT)
         if self.signer is None or self.object_name is None or not url:
             return self
-        signer = self.signer.behind(self.object_name, str(url))
-        return dataclasses.replace(self, signer=signer)
+        return dataclasses.replace(
+            self, signer=self.signer.behind(self.object_name, str(url))
+        )
 
 
 #: The signalling of an action for which nothing was created yet.
@@ -315,8 +316,10 @@ def of_group(
         noun='member',
         limit=_REASONS,
     )
-    total = wording.counted(number, 'member')
-    text = f'{len(failed)} of {total} failed. {"; ".join(reasons)}'
+    text = (
+        f'{len(failed)} of {wording.counted(number, "member")} failed. '
+        + '; '.join(reasons)
+    )
     if waiting:
         text += (
             f'. {waiting} have not answered; the next update waits for them'

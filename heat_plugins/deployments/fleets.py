@@ -87,8 +87,11 @@ class Member:
         """Return the member of a group that a server is."""
         text = json.dumps([key, server_id])
         digest = hashlib.sha256(text.encode()).hexdigest()
-        number = signal_names.id_in_group(group_id, digest)
-        return cls(id=number, key=key, server_id=server_id)
+        return cls(
+            id=signal_names.id_in_group(group_id, digest),
+            key=key,
+            server_id=server_id,
+        )
 
     @classmethod
     def of_row(cls, row: heat_values.DeploymentRow) -> 'Member':
@@ -280,8 +283,9 @@ def refreshed(
     signalling = [
         each for each in given.inputs if each['name'] in _OF_ONE_DELIVERY
     ]
-    inputs = [*_lasting(draft.inputs), *signalling]
-    return dataclasses.replace(draft, inputs=inputs)
+    return dataclasses.replace(
+        draft, inputs=[*_lasting(draft.inputs), *signalling]
+    )
 
 
 def _lasting(

@@ -356,8 +356,7 @@ class TimedWaits(Waits):
             for wait in self.each()
             for late in (wait.deadline, wait.report_deadline)
         ]
-        longest = min(patience, self._patience, *until_late)
-        super().collect(max(0.0, longest))
+        super().collect(max(0.0, min(patience, self._patience, *until_late)))
 
     # Times
 

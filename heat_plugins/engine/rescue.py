@@ -196,8 +196,9 @@ def _resume(
     if not has_failed:
         # What was made in this traversal is not in it: it stands in for what
         # it replaces, which is then replaced once more.
-        graph = stack.convergence_dependencies.graph()
-        nodes = {each.rsrc_id for each in graph}
+        nodes = {
+            each.rsrc_id for each in stack.convergence_dependencies.graph()
+        }
         numbers = (loaded.id, loaded.replaces)
         node = next((int(each) for each in numbers if each in nodes), None)
     reason, status_reason = held.reason, tokens.ENGINE_DIED.after(held.reason)
@@ -288,8 +289,9 @@ def report_often() -> None:
     """
     options = cfg.CONF
     if options.heat_plugins.rescue_interval:
-        often = min(options.periodic_interval, REPORTING)
-        options.set_override('periodic_interval', often)
+        options.set_override(
+            'periodic_interval', min(options.periodic_interval, REPORTING)
+        )
 
 
 SCAN = process.Scan(

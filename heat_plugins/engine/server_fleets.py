@@ -352,8 +352,9 @@ class ServerFleet:
     @deployment_rows.guarded(everything=True)
     def gone(self, server_ids: abc.Collection[str]) -> abc.Collection[str]:
         """Return those of the servers that exist no more."""
-        known = resources.find_all(self._context, server_ids)
-        return self._gone(list(known.values()))
+        return self._gone(
+            [*resources.find_all(self._context, server_ids).values()]
+        )
 
     def _gone(self, known: abc.Sequence[heat_values.Server]) -> set[str]:
         """Return the IDs of those of the servers that exist no more."""

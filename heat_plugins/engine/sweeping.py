@@ -60,8 +60,9 @@ class Sweep:
         """
         hub = transports.hub_for(self._deployment)
         if not self._is_adopted and time.monotonic() < self._runs_until:
-            room = run_room.room()
-            if not room.has_left(self._deployment, hub.root_stack_id):
+            if not run_room.room().has_left(
+                self._deployment, hub.root_stack_id
+            ):
                 return False
         self._run_for_heats(hub)
         stack, container = self._deployment.stack, self.container
@@ -77,8 +78,9 @@ class Sweep:
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
             signals = signal_names.folder(deployment.resource_id)
-            there = hub.contents.below(container, signals)
-            cleaning.delete(hub.store, container, there)
+            cleaning.delete(
+                hub.store, container, hub.contents.below(container, signals)
+            )
             # Before asking for others, so that of two that go at the same
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)

@@ -133,8 +133,8 @@ class TempURLPoll(SignalTransport):
         if refusal is not None:
             # To ask again would cost a token and a request.
             raise deliveries.Unusable(refusal) from refusal
-        data = self.resource.data()
-        is_new = data.get(rows.CONTAINER_KEY) != hub.container
+        former = self.resource.data().get(rows.CONTAINER_KEY)
+        is_new = former != hub.container
         if is_new:
             # Before the container is created, so that it always has an owner.
             self.resource.data_set(rows.CONTAINER_KEY, hub.container)
@@ -273,8 +273,9 @@ class CfnSignal(SignalTransport):
         parts = urllib.parse.urlsplit(self._url)
         query = dict(urllib.parse.parse_qsl(parts.query), **answer.query)
         del query['Signature']
-        url = signed(self._url, query, self._secret)
-        return self._signalling(verb='POST', url=url)
+        return self._signalling(
+            verb='POST', url=signed(self._url, query, self._secret)
+        )
 
 
 def signed(url: str, query: abc.Mapping[str, str], secret: str) -> str:

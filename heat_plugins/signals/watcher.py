@@ -245,8 +245,7 @@ class Watcher:
                 pause = until - now
                 if leads:
                     # Another one may poll at the moment.
-                    due = max(self._next_poll - now, _POLLING)
-                    pause = min(pause, due)
+                    pause = min(pause, max(self._next_poll - now, _POLLING))
                 self._sleep(woken, pause)
         finally:
             self._wake_by(None, tickets)

@@ -166,7 +166,6 @@ class RunRows:
     ) -> run_store.StoredRun:
         """Store a new run with its targets."""
         order = stored.dump(dataclasses.replace(run.order, members=()))
-        now = int(time.time())
         targets = [
             {
                 'run_id': run.id,
@@ -181,7 +180,7 @@ class RunRows:
                 'live_key': None,
                 'signature': None,
                 'member': stored.dump(member),
-                **_of_attempt(attempt, now),
+                **_of_attempt(attempt),
             }
             for number, (member, attempt) in enumerate(
                 zip(run.order.members, run.attempts, strict=True)
@@ -713,13 +712,13 @@ def _of_run(run: run_records.RunRecord) -> dict[str, Any]:
     }
 
 
-def _of_attempt(attempt: run_records.Attempt, now: int) -> dict[str, Any]:
+def _of_attempt(attempt: run_records.Attempt) -> dict[str, Any]:
     """Return the columns of an attempt on a target."""
     return {
         'attempt': attempt.number,
         'state': attempt.state and attempt.state.value,
         'row_id': attempt.row_id,
-        'changed_at': now,
+        'changed_at': int(time.time()),
         'record': stored.dump(attempt),
     }
 
@@ -990,7 +989,7 @@ def _change(
         'revision': row.revision + 1,
         'live_key': key if attempt.is_live else None,
         'signature': signature,
-        **_of_attempt(attempt, int(time.time())),
+        **_of_attempt(attempt),
     }
 
 

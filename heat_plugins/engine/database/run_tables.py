@@ -93,15 +93,16 @@ class Name(types.TypeDecorator[str]):
         ascii_only = mysql.VARCHAR(
             length, charset='ascii', collation='ascii_bin'
         )
-        self.impl = self.impl.with_variant(ascii_only, 'mysql', 'mariadb')
+        self.impl = types.String(length).with_variant(
+            ascii_only, 'mysql', 'mariadb'
+        )
 
     def process_bind_param(
         self, value: str | None, dialect: sqlalchemy.Dialect
     ) -> str | None:
         if value is None:
             return None
-        escaped = value.encode('unicode_escape').decode('ascii')
-        return escaped[: self.length]
+        return value.encode('unicode_escape').decode('ascii')[: self.length]
 
 
 _column = functools.partial(sqlalchemy.Column[Any], nullable=False)

@@ -88,8 +88,10 @@ def kept(
     :param numbers: those that are wanted; None for all, which reads the data
         of all resources.
     """
-    found = resources.active_data(context, KEY, numbers)
-    return [ScheduleRow(**row._mapping) for row in found]
+    return [
+        ScheduleRow(**row._mapping)
+        for row in resources.active_data(context, KEY, numbers)
+    ]
 
 
 def with_missed(

@@ -164,8 +164,9 @@ class Door:
                     raise errors.Exists(f'run {order.id}, of another order')
                 return self._shown(known)
         _check_ways(context, wanted)
-        stacks = stack_reading.ProjectStacks(context)
-        chosen = choose(stacks, wanted, action, config)
+        chosen = choose(
+            stack_reading.ProjectStacks(context), wanted, action, config
+        )
         number = len(chosen.targets)
         free = wanted.confirm_above
         if wanted.dry_run or (free is not None and number > free):
@@ -176,8 +177,9 @@ class Door:
                 f'confirmed, and {number} are selected now. List them with a '
                 'dry run, and confirm again'
             )
-        run = new_run(order, chosen.targets)
-        made = self._store.create(context.project_id, run, leader)
+        made = self._store.create(
+            context.project_id, new_run(order, chosen.targets), leader
+        )
         self._wake(wanted.run)
         return self._shown(made)
 

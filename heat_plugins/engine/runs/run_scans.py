@@ -132,8 +132,14 @@ def tell(
     due = store.with_notices(leader.engine_id, clock(), _MOST)
     for run_id, project_id in due.items():
         if PLACES.take(run_id, project_id):
-            name = f'notice of run {run_id}'
-            PLACES.run(run_id, name, _try_to_tell, store, run_id, clock)
+            PLACES.run(
+                run_id,
+                f'notice of run {run_id}',
+                _try_to_tell,
+                store,
+                run_id,
+                clock,
+            )
 
 
 def _try_to_tell(

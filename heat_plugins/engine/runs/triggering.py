@@ -138,10 +138,10 @@ def target(
         config = row.config
     else:
         # What it takes to be signalled is not made: a run has its own.
-        drafted = vars(subject.draft(wanted.action))
-        config = heat_values.Config(id='', **drafted)
-    heat = stack_reading.OwnHeat(deployment.context)
-    root = heat.stack(root_stack_id)
+        config = heat_values.Config(
+            id='', **vars(subject.draft(wanted.action))
+        )
+    root = stack_reading.OwnHeat(deployment.context).stack(root_stack_id)
     above = deployment.stack.path_in_stack()
     path = [*(name for name, _stack in above if name), *subject.names]
     found = targets.Target(
