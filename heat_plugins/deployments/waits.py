@@ -242,8 +242,8 @@ class Waits:
             return
         rows = self._answers.read({each.deployment_id for each in waited})
         for ticket in waited:
-            is_waiting = self._note(ticket, rows.get(ticket.deployment_id))
-            if is_waiting and rejoins:
+            row = rows.get(ticket.deployment_id)
+            if self._note(ticket, row) and rejoins:
                 self._watcher.join(ticket)
 
     def _note(

@@ -32,8 +32,9 @@ def measure(clock: abc.Callable[[], float] = time.time) -> None:
     waiting, oldest = hubs.waiting()
     metrics.observe(metrics.WAITING, waiting)
     metrics.observe(metrics.OLDEST, oldest)
-    failing = sum(leader.failing for leader in leading.leaders())
-    metrics.observe(metrics.STUCK, failing)
+    metrics.observe(
+        metrics.STUCK, sum(leader.failing for leader in leading.leaders())
+    )
     try:
         counts = run_rows.RunRows().in_progress()
     except errors.Error as exc:

@@ -101,8 +101,12 @@ class ServerFleet:
     @deployment_rows.guarded()
     def all(self) -> dict[str, heat_values.DeploymentRow]:
         """Read all rows of the group, by ID."""
-        states = deployment_rows.states(self._context, self._group_id or '')
-        return {state.row.id: state.row for state in states}
+        return {
+            state.row.id: state.row
+            for state in deployment_rows.states(
+                self._context, self._group_id or ''
+            )
+        }
 
     def work(self, action: str) -> deliveries.Work:
         """Return an action as servers run it."""

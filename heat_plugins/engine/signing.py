@@ -148,8 +148,9 @@ class Signing:
         # The most seconds that a URL may live; None: there is no limit.
         longest: int | None = options.temp_url_lifetime_max
         if longest is not None:
-            needed = self._action_limit + int(options.temp_url_margin)
-            longest = max(longest, needed)
+            longest = max(
+                longest, self._action_limit + int(options.temp_url_margin)
+            )
         keeper = keys.KeyKeeper(
             self._store(),
             secret=temp_url_secret(),

@@ -329,8 +329,9 @@ class Door:
                 if values['state'] == _State.WAITING:
                     self._add_busy(project_id, run, values)
                 if values['state'] == _State.RUNNING:
-                    told = self._progress(project_id, run, values['number'])
-                    values['progress'], values['message'] = told
+                    values['progress'], values['message'] = self._progress(
+                        project_id, run, values['number']
+                    )
         following = next(iter(chosen[len(page) :]), None)
         return [self._door(following), self._shown(found), *page]
 

@@ -193,8 +193,9 @@ def _tell(
         )
     )
     for _ in range(_TRIES):
-        book = stored.run.control.notices.told(notice, why, clock())
-        told = stored.run.changed(notices=book)
+        told = stored.run.changed(
+            notices=stored.run.control.notices.told(notice, why, clock())
+        )
         if told == stored.run:
             return
         with contextlib.suppress(run_store.Stale):
