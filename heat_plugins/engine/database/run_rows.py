@@ -293,7 +293,7 @@ class RunRows:
                     | (_Run.id < wanted.after),
                 )
             listed = session.execute(query).all()
-            # Of runs in progress, the head counts none of what is live.
+            # A head has the counts of the last step; answers come between.
             counts: dict[str, dict[str, int]] = {
                 row.id: {} for row in listed if row.ended_at is None
             }
