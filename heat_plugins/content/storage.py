@@ -30,11 +30,7 @@ class Container:
         self._pool = pool
 
     def exists(self) -> bool:
-        try:
-            self._pool.insist(self._store.head_container, self._name)
-        except errors.NoObject:
-            return False
-        return True
+        return self._headers() is not None
 
     def entries(self) -> dict[str, stores.ListedObject]:
         """List the files by their paths.
@@ -120,6 +116,12 @@ class Container:
                 self._pool.pause()
             else:
                 return
+
+    def _headers(self) -> abc.Mapping[str, str] | None:
+        try:
+            return self._pool.insist(self._store.head_container, self._name)
+        except errors.NoObject:
+            return None
 
     def _read(self, path: str) -> bytes | None:
         """Read a file of the container; None if it has gone."""

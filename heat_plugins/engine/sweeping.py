@@ -59,11 +59,14 @@ class Sweep:
         :raises errors.ServiceError: the object store did not do it.
         """
         hub = transports.hub_for(self._deployment)
-        if not self._is_adopted and time.monotonic() < self._runs_until:
-            if not run_room.room().has_left(
+        if (
+            not self._is_adopted
+            and time.monotonic() < self._runs_until
+            and not run_room.room().has_left(
                 self._deployment, hub.root_stack_id
-            ):
-                return False
+            )
+        ):
+            return False
         self._run_for_heats(hub)
         stack, container = self._deployment.stack, self.container
         if container is not None:

@@ -84,7 +84,7 @@ class Name(types.TypeDecorator[str]):
     MySQL would take names for the same that differ in case.
     """
 
-    impl = types.String
+    impl: types.TypeEngine[Any] | type[types.TypeEngine[Any]] = types.String
     cache_ok = True
 
     def __init__(self, length: int) -> None:
