@@ -8,6 +8,7 @@ that module here as it starts, see `patches`: `engine.runs.triggering`.
 from collections import abc
 import dataclasses
 import types
+from typing import Any
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -42,6 +43,13 @@ class Subject:
     terms: deliveries.Terms
     draft: abc.Callable[[str], heat_values.DerivedConfig]
     named_config: abc.Callable[[], heat_values.Config | None]
+
+    def run_target(self, wanted: Any) -> Any:
+        """Return this deployment as the target of a run.
+
+        :raises errors.Refused: nothing can be started on it, or not that.
+        """
+        return room().target(self, wanted)
 
 
 _installed: list[types.ModuleType] = []

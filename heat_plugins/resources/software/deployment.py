@@ -371,7 +371,7 @@ class DeploymentMixin(server_bound.ServerBound):
         row = self._row
         # The template alone does not resolve references.
         with self.frozen_properties():
-            subject = run_room.Subject(
+            return run_room.Subject(
                 resource=self,
                 name=self.name,
                 names=[self.name],
@@ -381,8 +381,7 @@ class DeploymentMixin(server_bound.ServerBound):
                 terms=deliveries.Terms(self.properties),
                 draft=lambda action: self._fleet().draft(self._member, action),
                 named_config=lambda: server_fleets.named_config(self),
-            )
-            return run_room.room().target(subject, wanted)
+            ).run_target(wanted)
 
     # Check, adopt, delete
 

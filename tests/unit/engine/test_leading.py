@@ -244,7 +244,7 @@ def test_a_run_that_another_engine_has_ended_keeps_no_others_waiting():
     world.answers = lambda server_id: 0
     world.finish(run_id=OTHER)
     world.pass_time(5)
-    assert len(suspended) == 0
+    assert suspended.turn() is None
     assert all(each.is_idle for each in stacks.values())
 
 
