@@ -181,7 +181,6 @@ class Contents:
 
 LOG = foreign.logger(__name__)
 
-config.register_opts(cfg.CONF)
 
 # Signals to fetch at a time, and seconds after which one that does not come
 # holds up no other. Of those fetched all at once even the first comes late.

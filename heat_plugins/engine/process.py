@@ -19,13 +19,11 @@ from typing import Any, Generic, TypeVar
 
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins import metrics
 
 LOG = foreign.logger(__name__)
 
-config.register_opts(cfg.CONF)
 
 _Key = TypeVar('_Key', bound=abc.Hashable)
 _Value = TypeVar('_Value')

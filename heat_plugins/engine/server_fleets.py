@@ -15,7 +15,6 @@ from heat.objects import software_config as config_objects
 from oslo_config import cfg
 
 from heat_plugins import bounds
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
@@ -39,8 +38,6 @@ from heat_plugins.signals import presigned
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 _UNKNOWN = 'no stack has a server with this ID'

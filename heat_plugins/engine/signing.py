@@ -9,7 +9,6 @@ import time
 from heat.common import crypt
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import sharing
@@ -18,7 +17,6 @@ from heat_plugins.objectstore import stores
 #: Seconds between two probes of a key, for one root stack in one process.
 PROBE_INTERVAL = 30.0
 
-config.register_opts(cfg.CONF)
 
 # For how long to believe that the key of an account is what it was.
 _ACCOUNT_KEY_SECONDS = 300

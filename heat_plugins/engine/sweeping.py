@@ -7,7 +7,6 @@ import time
 
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
@@ -21,8 +20,6 @@ from heat_plugins.objectstore import cleaning
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 # Seconds to wait for the leaders of runs to end them; one may be dead.

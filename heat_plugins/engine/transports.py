@@ -24,7 +24,6 @@ from keystoneauth1 import exceptions as ks_exceptions
 from keystoneclient.contrib.ec2 import utils as ec2_utils
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
@@ -41,8 +40,6 @@ from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 class SignalTransport:

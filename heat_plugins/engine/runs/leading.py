@@ -213,10 +213,10 @@ class Leader:
             known = list(self._led.values())
         for led in known:
             stored = led.stored
-            if stored is None:
-                continue
-            absent = -1 if stored.run.ended else math.inf
-            if stored.version < versions.get(led.id, absent):
+            # One that is absent has ended, or another engine leads it.
+            if stored is not None and stored.version < versions.get(
+                led.id, -1 if stored.run.ended else math.inf
+            ):
                 # A step of this process may be stored just now.
                 with led.lock:
                     if led.stored is stored:
@@ -544,10 +544,9 @@ class Leader:
         self,
         led: _Led,
         stored: run_store.StoredRun,
-        members: abc.Iterable[int],
+        members: abc.Collection[int],
     ) -> None:
         """Tell servers to stop attempts that are withdrawn from them."""
-        members = [*members]
 
         def stop(n: int) -> bool:
             try:
