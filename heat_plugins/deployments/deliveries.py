@@ -157,22 +157,18 @@ class Work:
     source: heat_values.DerivedConfig
     terms: Terms
 
-    @property
-    def tool(self) -> str | None:
-        """The name of the hook that runs it."""
-        return self.source.tool(self.action)
-
     def unknown_hook(self, known: abc.Collection[str]) -> str | None:
         """Return the hook that runs it, if servers may lack that."""
-        tool = self.tool or ''
+        tool = self.source.tool(self.action) or ''
         return None if actions.is_known_hook(tool, known) else tool
 
     @property
     def is_repeatable(self) -> bool:
         """Whether a server may run it a second time."""
+        tool = self.source.tool(self.action) or ''
         return (
             self.terms.transport == heat_values.AUTO
-            or actions.hook_file(self.tool or '') in actions.REPEATABLE_HOOKS
+            or actions.hook_file(tool) in actions.REPEATABLE_HOOKS
         )
 
 

@@ -31,7 +31,7 @@ def measure(clock: abc.Callable[[], float] = time.time) -> None:
     metrics.observe(metrics.WAITING, waiting)
     metrics.observe(metrics.OLDEST, oldest)
     metrics.observe(
-        metrics.STUCK, sum(leader.failing for leader in leading.leaders())
+        metrics.STUCK, sum(leader.failing for leader in leading.leaders)
     )
     try:
         counts = run_rows.RunRows().in_progress()

@@ -710,14 +710,14 @@ def _count_targets(
             metrics.count(metrics.TARGETS, state.value)
 
 
-# The leader of this process; one that was forked has none yet.
-_leaders: list[Leader] = []
-os.register_at_fork(after_in_child=_leaders.clear)
+#: The leader of this process, if it has one; one that was forked has none yet.
+leaders: list[Leader] = []
+os.register_at_fork(after_in_child=leaders.clear)
 
 
 def begin(engine: Any) -> None:
     """Lead the runs of an engine of Heat's; the process has no other."""
-    if _leaders:
+    if leaders:
         return
     install(
         Leader(
@@ -734,12 +734,7 @@ def begin(engine: Any) -> None:
 
 def install(leader: Leader | None) -> None:
     """Let this process start runs by a leader; None ends that."""
-    _leaders[:] = [] if leader is None else [leader]
-
-
-def leaders() -> list[Leader]:
-    """Return the leader of this process, if it has one."""
-    return list(_leaders)
+    leaders[:] = [] if leader is None else [leader]
 
 
 def leader() -> Leader:
@@ -747,12 +742,12 @@ def leader() -> Leader:
 
     :raises errors.Unavailable: it has none yet.
     """
-    if not _leaders:
+    if not leaders:
         raise errors.Unavailable('This heat-engine does not lead runs yet')
-    return _leaders[0]
+    return leaders[0]
 
 
 def wake(run_id: str) -> None:
     """Continue a run at once, if this process leads it."""
-    for each in _leaders:
+    for each in leaders:
         each.wake(run_id)

@@ -64,7 +64,7 @@ def begin(
         sleep(RESCUE)
 
     def look_once() -> None:
-        for leader in leading.leaders():
+        for leader in leading.leaders:
             look(leader, run_rows.RunRows())
 
     return look_once

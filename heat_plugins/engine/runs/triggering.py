@@ -219,7 +219,7 @@ def has_left(resource: heat_types.Resource, root_stack_id: str) -> bool:
             for run_id, ids in held.items()
             if any(each.startswith(theirs) for each in ids)
         }
-    for leader in leading.leaders():
+    for leader in leading.leaders:
         leader.check_targets(held)
     return not held
 
