@@ -89,11 +89,11 @@ def listed(
     return between.join(shown)
 
 
-def few(parts: Sequence[str], limit: int = PROBLEMS) -> tuple[str, ...]:
+def few(parts: Sequence[str]) -> tuple[str, ...]:
     """Return the first parts, and one more with the number of the rest."""
-    if len(parts) <= limit:
+    if len(parts) <= PROBLEMS:
         return tuple(parts)
-    return (*parts[:limit], f'… and {len(parts) - limit} more')
+    return (*parts[:PROBLEMS], f'… and {len(parts) - PROBLEMS} more')
 
 
 def closest(

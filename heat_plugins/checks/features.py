@@ -182,11 +182,7 @@ def report(
 
 def _feature(name: str, parts: abc.Sequence[cloud.CheckReport]) -> Feature:
     """Return a feature with the first failure of its parts, or doubt."""
-    for part in parts:
-        if part.failures:
-            return Feature(
-                name=name, works=False, reason=' '.join(part.failures)
-            )
+    failures = next((part.failures for part in parts if part.failures), ())
     doubts = next((part.doubts for part in parts if part.doubts), ())
-    works = None if doubts else True
-    return Feature(name=name, works=works, reason=' '.join(doubts))
+    works = False if failures else None if doubts else True
+    return Feature(name=name, works=works, reason=' '.join(failures or doubts))

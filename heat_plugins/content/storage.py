@@ -3,7 +3,6 @@
 
 from collections import abc
 import hashlib
-import itertools
 from typing import Final
 
 from heat_plugins import errors
@@ -105,12 +104,7 @@ class Container:
         for sweep in range(_SWEEPS):
             try:
                 some = self._pool.insist(
-                    lambda: [
-                        entry.name
-                        for entry in itertools.islice(
-                            self._store.iterate(self._name, ''), stores.MOST
-                        )
-                    ]
+                    self._store.first_names, self._name, '', stores.MOST
                 )
                 self.delete(some, progress)
                 self._pool.insist(self._store.delete_container, self._name)

@@ -75,12 +75,13 @@ class Cancellation:
         self._poll_if_due(stack.context)
         seen_at, seen = self._seen
         traversal = seen.get(stack.id) if seen_at > since else None
-        if traversal is None or (
-            traversal.current_traversal == stack.current_traversal
+        # It has none if something else in the stack has failed; running
+        # actions may end.
+        if traversal is None or traversal.current_traversal in (
+            stack.current_traversal,
+            None,
+            '',
         ):
-            return False
-        if not traversal.current_traversal:
-            # Something else in the stack has failed; running actions may end.
             return False
         if (
             traversal.status == stack.FAILED
@@ -180,7 +181,6 @@ class Contents:
 
 LOG = foreign.logger(__name__)
 
-config.register_opts(cfg.CONF)
 
 # Signals to fetch at a time, and seconds after which one that does not come
 # holds up no other. Of those fetched all at once even the first comes late.
@@ -221,7 +221,7 @@ def in_background(
 
 def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
     """Tidy up the hub of a stack's root stack, if there is one."""
-    hub = HUBS.find((stack.context.project_id, root_stack_id))
+    hub = HUBS.kept.get((stack.context.project_id, root_stack_id))
     if hub is not None:
         hub.tidy()
 

@@ -7,7 +7,6 @@ import time
 
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
@@ -21,8 +20,6 @@ from heat_plugins.objectstore import cleaning
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 # Seconds to wait for the leaders of runs to end them; one may be dead.
@@ -59,10 +56,14 @@ class Sweep:
         :raises errors.ServiceError: the object store did not do it.
         """
         hub = transports.hub_for(self._deployment)
-        if not self._is_adopted and time.monotonic() < self._runs_until:
-            room = run_room.room()
-            if not room.has_left(self._deployment, hub.root_stack_id):
-                return False
+        if (
+            not self._is_adopted
+            and time.monotonic() < self._runs_until
+            and not run_room.room().has_left(
+                self._deployment, hub.root_stack_id
+            )
+        ):
+            return False
         self._run_for_heats(hub)
         stack, container = self._deployment.stack, self.container
         if container is not None:
@@ -77,8 +78,9 @@ class Sweep:
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
             signals = signal_names.folder(deployment.resource_id)
-            there = hub.contents.below(container, signals)
-            cleaning.delete(hub.store, container, there)
+            cleaning.delete(
+                hub.store, container, hub.contents.below(container, signals)
+            )
             # Before asking for others, so that of two that go at the same
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)

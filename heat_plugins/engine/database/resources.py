@@ -180,18 +180,6 @@ def keep_secret(
     db_api.resource_data_set(context, number, key, value, redact=True)
 
 
-def replace_datum(
-    context: heat_types.Context,
-    number: int,
-    key: str,
-    before: str,
-    after: str,
-) -> bool:
-    """Write a datum of a resource unless another process has changed it."""
-    statement = replacing_datum(number, key, before, after)
-    return rows.write(context, statement) == [1]
-
-
 def replacing_datum(
     number: int, key: str, before: str, after: str
 ) -> sqlalchemy.Update:

@@ -50,7 +50,7 @@ class Selecting(StackReader, Protocol):
     def template(self, stack: heat_values.Stack) -> abc.Mapping[str, Any]:
         """Return the template of a stack."""
 
-    def deployment(self, deployment_id: str) -> heat_values.Deployment:
+    def deployment(self, deployment_id: str) -> heat_values.DeploymentRow:
         """Return a deployment."""
 
     def config(self, config_id: str) -> heat_values.Config:

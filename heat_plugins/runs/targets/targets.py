@@ -338,8 +338,8 @@ class Finder:
             if place.member and deployment.server_id != place.member.server_id:
                 # What its server had was withdrawn.
                 continue
-            config = read(deployment.config_id)
-            if not config or config.is_withdrawn:
+            config = deployment.config
+            if config.is_withdrawn:
                 # Its server has nothing.
                 continue
             # The template declares a group for its members.
@@ -355,7 +355,7 @@ class Finder:
                     deployment_id=deployment.id,
                     server_id=deployment.server_id,
                     config=config,
-                    config_id=deployment.config_id,
+                    config_id=config.id,
                     declared=declared_inputs(source, config),
                     server_name=servers.get(deployment.server_id),
                     source_id=source_id,

@@ -141,8 +141,8 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.patch(init, '__kwdefaults__', {'stack_id': '', **more})
         self.swift, plugin = fake_swift.Cluster(), heat_swift.SwiftClientPlugin
         self.patch(plugin, '_create', lambda *_: self.swift.store(PROJECT))
-        hubs.HUBS.clear()
-        self.addCleanup(hubs.HUBS.clear)
+        hubs.HUBS.kept.clear()
+        self.addCleanup(hubs.HUBS.kept.clear)
         self.patch(hubs, 'in_background', self._at_once)
         self.configure(temp_url_secret='s3cret')
         self.handed = []

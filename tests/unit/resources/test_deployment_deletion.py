@@ -210,12 +210,12 @@ class DeleteActionTest(deployments.DeploymentTestCase):
                 self.waiting(action='SUSPEND', stack=stack)
                 self.swift.denied.add(deployments.PROJECT)
                 # Another engine has none of its URLs.
-                hubs.HUBS.clear()
+                hubs.HUBS.kept.clear()
                 stack = self.heat.load(stack)
                 task = self.heat.begin(stack, 'SUSPEND')
                 assert 'operator role' in self.failed(task, stack)
                 self.assert_withdrawn(stack, 'operator role')
-                hubs.HUBS.clear()
+                hubs.HUBS.kept.clear()
             with self.assertLogs('heat_plugins', 'WARNING') as logs:
                 self.finish(self.heat.start(stack['deployment'].delete))
             assert 'DELETE' not in self.actions()
@@ -246,7 +246,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
         # All below a root stack share one.
         url = deployments.inputs(self.handed[-1])['deploy_signal_id']
         assert f'/heat-plugins-{parent.id}/signals/' in url
-        assert len(hubs.HUBS) == 1
+        assert len(hubs.HUBS.kept) == 1
         self.finish(self.heat.start(parent['deployment'].delete))
         assert self.objects(parent) == []
         hub = next(iter(hubs.HUBS.values()))

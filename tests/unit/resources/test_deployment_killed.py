@@ -64,7 +64,7 @@ class KilledTest(deployments.DeploymentTestCase):
             try:
                 self.finish(begin(*args))
             except Died:
-                hubs.HUBS.clear()
+                hubs.HUBS.kept.clear()
         if is_dead:
             self.dies(stack, action)
         return is_dead

@@ -252,7 +252,7 @@ class EndTest(TriggerTestCase):
         assert self.now - before < 120
         assert self.containers() == []
         # With its process.
-        hubs.HUBS.clear()
+        hubs.HUBS.kept.clear()
         self.leader = self.lead('engine-2')
         self.leader.wake(
             *run_rows.RunRows().take_over('engine-1', 'engine-2', 10)

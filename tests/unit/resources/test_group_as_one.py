@@ -129,7 +129,7 @@ class LifeTest(GroupTestCase):
         before = len(self.handed)
         # It goes though its config has gone.
         gone = mock.Mock(side_effect=exception.NotFound('config'))
-        with mock.patch.object(server_fleets, 'load_source', gone):
+        with mock.patch.object(server_fleets, 'named_config', gone):
             self.delete(stack)
         assert len(self.handed) == before
         self.assert_nothing_left()
