@@ -152,7 +152,7 @@ def draw(drawn: chart.Chart) -> str:
 
 def page(drawn: chart.Chart) -> str:
     """Return an HTML document with the drawing in it."""
-    return _PAGE.format(title=_safe(_title(drawn)), svg=draw(drawn))
+    return _PAGE.format(title=safe(_title(drawn)), svg=draw(drawn))
 
 
 class _Drawing:
@@ -219,8 +219,8 @@ class _Drawing:
         return _SVG.format(
             width=_WIDTH,
             height=self._bottom + 40 + 18 * len(foot),
-            title=_safe(title),
-            description=_safe(description),
+            title=safe(title),
+            description=safe(description),
             style=_STYLE,
             patterns=_PATTERNS,
             parts=''.join(parts),
@@ -280,7 +280,7 @@ class _Drawing:
                 _text(x, middle, state.rstrip(), row.last.state.value)
             )
         described = '; '.join(_described(bar, now) for bar in row.bars)
-        label = _safe(
+        label = safe(
             f'{row.kind.value} {row.title}: {described or "no times known"}'
         )
         return f'<g role="listitem" aria-label="{label}">{"".join(parts)}</g>'
@@ -317,20 +317,20 @@ class _Drawing:
         return self._x(self._scale.position(time))
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """Return a text as XML and HTML take it."""
     return html.escape(foreign.line(text))
 
 
 def _group(title: str, content: str) -> str:
     """Return parts with a tooltip."""
-    return f'<g><title>{_safe(title)}</title>{content}</g>'
+    return f'<g><title>{safe(title)}</title>{content}</g>'
 
 
 def _text(x: float, y: float, text: str, css_class: str) -> str:
     """Return an SVG element with text."""
     return (
-        f'<text class="{css_class}" x="{x:.1f}" y="{y:.1f}">{_safe(text)}'
+        f'<text class="{css_class}" x="{x:.1f}" y="{y:.1f}">{safe(text)}'
         '</text>'
     )
 
