@@ -52,12 +52,11 @@ class NodeOperations:
         baremetal: node.Baremetal,
         store: stores.ObjectStore,
         *,
-        pool: pools.Pool | None = None,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
         self._baremetal = baremetal
         self._store = store
-        self._pool = pool or pools.Pool()
+        self._pool = pools.Pool()
         self._registrar = registering.Registrar(baremetal, pool=self._pool)
         self._clock = clock
 
