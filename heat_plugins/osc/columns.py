@@ -2,6 +2,7 @@
 """Cells that several commands show."""
 
 from collections import abc
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,19 @@ else:
     Column = columns.FormattableColumn
 
 
-class Seconds(Column):
-    """A duration: in seconds for programs, with units for people."""
+class Said(Column):
+    """A value that a function puts into words for people."""
+
+    def __init__(self, value: Any, say: abc.Callable[[Any], str]) -> None:
+        super().__init__(value)
+        self._say = say
 
     def human_readable(self) -> str:
-        return summary.spell(self._value)
+        return self._say(self._value)
+
+
+#: A duration: in seconds for programs, with units for people.
+Seconds = functools.partial(Said, say=summary.spell)
 
 
 class ServerCell(Column):

@@ -476,7 +476,7 @@ class ShowResult(_RunCommand):
         if detail['cut']:
             self.log.warning('The output was longer; only a part is kept')
         if parsed_args.stdout:
-            return ('stdout',), common.One((detail['stdout'].rstrip(),))
+            return common.one({'stdout': detail['stdout'].rstrip()})
         shown = {
             name.capitalize(): columns.of(columns.Value, name)
             for name in ('host', 'play', 'task', 'state')
