@@ -78,14 +78,11 @@ class Names:
         self,
         store: stores.ObjectStore,
         pool: pools.Pool | None = None,
-        *,
-        sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._records = json_records.Records(
             store, stores.OwnContainer(store, CONTAINER), limit=_LIMIT
         )
         self._pool = pool or pools.Pool()
-        self._sleep = sleep
 
     def create(self, record: Record) -> bool:
         """See `Registry.create`."""
@@ -93,7 +90,7 @@ class Names:
             'description': record.description,
             'values': dict(record.values),
         }
-        return self._records.create(record.name, value, sleep=self._sleep)
+        return self._records.create(record.name, value)
 
     def get(self, name: str) -> Record | None:
         """See `Registry.get`."""

@@ -146,7 +146,7 @@ class Plans:
             with contextlib.suppress(errors.Exists):
                 claim = self._claims.find(name)
             if mark is None and claim is None:
-                raise self._absent(name)
+                raise errors.NotFound(f'There is no plan {name}')
             stack = self.stacks.find(name)
             if stack is not None:
                 raise errors.PlanInUse(
@@ -199,7 +199,7 @@ class Plans:
         container = self._container(name)
         mark = container.mark()
         if mark is None:
-            raise self._absent(name)
+            raise errors.NotFound(f'There is no plan {name}')
         if mark.state is not plans.PlanState.READY:
             raise errors.PlanUnfinished(
                 f'Plan {name} is incomplete ({mark.state.value}); if that '
@@ -327,10 +327,6 @@ class Plans:
                 environments.PATH: storage.entry(environments.PATH, text),
             },
         )
-
-    def _absent(self, name: str) -> errors.NotFound:
-        """Return the error for a plan that does not exist."""
-        return errors.NotFound(f'There is no plan {name}')
 
     def _container(self, name: str) -> plans.PlanContainer:
         """Return the container of a plan."""

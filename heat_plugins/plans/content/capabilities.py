@@ -144,8 +144,18 @@ def read(
         rest = tuple(environment({'file': path}) for path in sorted(others))
         group = Group(title=OTHER, environments=rest)
         topics += (Topic(title=OTHER, groups=(group,)),)
-    warnings = bounds.few(list(_warnings(listed, there)))
-    return Capabilities(topics=topics, warnings=warnings)
+    warnings: list[str] = []
+    for path, known in listed.environments.items():
+        if not known.present:
+            warnings.append(
+                f'{PATH} names {path}, which the plan does not have'
+            )
+        warnings += [
+            f'{path} requires {name}, which the plan does not have'
+            for name in known.requires
+            if name not in there
+        ]
+    return Capabilities(topics=topics, warnings=bounds.few(warnings))
 
 
 def _group(
@@ -162,18 +172,6 @@ def _group(
         mutually_exclusive=entry.get('mutually_exclusive') is True,
         environments=tuple(map(read, _maps(entry, 'environments', 'group'))),
     )
-
-
-def _warnings(
-    listed: Capabilities, there: abc.Container[str]
-) -> abc.Iterator[str]:
-    """Yield what a plan's map names and the plan does not have."""
-    for path, environment in listed.environments.items():
-        if not environment.present:
-            yield f'{PATH} names {path}, which the plan does not have'
-        for name in environment.requires:
-            if name not in there:
-                yield f'{path} requires {name}, which the plan does not have'
 
 
 def _maps(
