@@ -240,8 +240,9 @@ class RunLimits:
             raise errors.Refused('"max_concurrent" must be at least 1')
         for name, least in _LEAST.items():
             value = limits.get(name, least)
-            if isinstance(value, str) and value.isdecimal():
-                # YAQL and templates make texts of numbers.
+            # YAQL and templates make texts of numbers.
+            is_short = isinstance(value, str) and len(value) <= _DIGITS
+            if is_short and value.isdecimal():
                 limits[name] = value = int(value)
             if value is None and least:
                 continue
@@ -259,6 +260,9 @@ class RunLimits:
 
 #: What limits there are.
 LIMIT_NAMES = tuple(field.name for field in dataclasses.fields(RunLimits))
+
+# The most digits of a number that is a text.
+_DIGITS = 10
 
 # Limits that are numbers, and the least of each.
 _LEAST = {
