@@ -335,11 +335,6 @@ class Head:
     ended_at: int | None = None
     script: str = ''
 
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended, as far as that can be read."""
-        return self.state is not None and self.state.ended
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
