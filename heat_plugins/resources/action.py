@@ -108,9 +108,7 @@ class Action(mistral_named.MistralNamed):
             raise heat_types.invalid(self, exc, prop) from exc
         answer = self.validate_by(self.client().actions.validate, text)
         if answer is not None and not answer.get('valid', True):
-            raise heat_types.invalid(
-                self, foreign.line(answer['error']), prop
-            )
+            raise heat_types.invalid(self, foreign.line(answer['error']), prop)
 
     def _text(self, name: str, props: heat_types.Properties) -> str:
         """Return the definition for Mistral.

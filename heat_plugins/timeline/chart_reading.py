@@ -176,9 +176,7 @@ def read(
     stack = stack_tree.root(heat, name_or_id)
     listed: list[run_values.Run] = []
     try:
-        newest = list_runs(
-            stack=stack.id, targets=True, limit=wanted.runs
-        )
+        newest = list_runs(stack=stack.id, targets=True, limit=wanted.runs)
         listed = list(itertools.islice(newest, wanted.runs))
     except errors.ServiceError as exc:
         notes.append(f'Cannot list the runs of its actions: {exc}')
@@ -189,8 +187,7 @@ def read(
         places = stack_tree.find(heat, stack)
     times = [event.time for event in happened]
     times += [
-        heat_values.moment(run.ended_at or run.created_at)
-        for run in listed
+        heat_values.moment(run.ended_at or run.created_at) for run in listed
     ]
     # Other machines' clocks may be ahead of ours.
     now = max([clock(), *times])

@@ -109,4 +109,3 @@ def content(
         return sources.from_directory(path)
     with common.access('read', path), path.open('rb') as file:
         return tarballs.read(file, folders=folders)
-

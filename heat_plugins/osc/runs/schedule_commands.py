@@ -386,4 +386,3 @@ class BackfillSchedule(_ScheduleCommand):
                 f'The schedule is paused ({shown["paused"]}): the backfill '
                 'continues once it is resumed, or ends with --stop'
             )
-
