@@ -211,7 +211,7 @@ def targets(
     rows = [
         {
             **_cells(each, **kinds),
-            'server': columns.ServerCell(each.server, each.server_name),
+            'server': columns.server(each.server, each.server_name),
         }
         for each in listed
     ]

@@ -265,7 +265,7 @@ class ListActions(common.Report):
                 'Resource': offer.resource,
                 'Action': name,
                 'Tool': tool,
-                'Server': columns.ServerCell(offer.server, offer.server_name),
+                'Server': columns.server(offer.server, offer.server_name),
                 'Server name': offer.server_name,
                 'Inputs': columns.Said([*offer.inputs], _inputs),
             }
