@@ -313,15 +313,14 @@ class Claims:
 
         :raises errors.Exists: the name has a record that is not a plan's.
         """
-        token, since = str(uuid.uuid4()), _time(self._clock())
-        values = {'container': name, 'since': since, 'token': token}
+        values = {'since': _time(self._clock()), 'token': str(uuid.uuid4())}
         record = Record(
             name=name,
             description=description,
             values={_CLAIM: {'version': _VERSION, **values}},
         )
         if _created(self._registry, record):
-            return Claim(name=name, token=token, since=since)
+            return Claim(name=name, **values)
         self.find(name)
         return None
 
