@@ -366,7 +366,7 @@ class NodeJob:
         """Return the nodes of the file or of the first move, and all moves."""
         members = [dataclasses.asdict(move)['members'] for move in state.moves]
         return {
-            'nodes': [*state.nodes] or [*members[:1], []][0],
+            'nodes': [*state.nodes] or next(iter(members), []),
             'moved': [member for moved in members for member in moved],
             'found': [*state.inspected],
             'done': [*state.moves[-1].done] if state.moves else [],
