@@ -46,7 +46,7 @@ def ended(found, *members, state=_State.COMPLETE, at=NOW):
 
 
 def followed(run, what, at=NOW, **more):
-    wanted = run_records.Request(do=what, who='bob', **more)
+    wanted = run_records.Request(do=what, who='bob', request='x', **more)
     return deciding.follow(run, wanted, at)
 
 
@@ -193,7 +193,7 @@ def test_what_a_run_does_next(case):
 
 def test_a_request_that_makes_no_sense_changes_nothing():
     run, _ = play(record(2), '>01')
-    for what in ('resume', 'retry', 'shout', None):
+    for what in ('resume', 'retry'):
         assert followed(run, what) == run
     complete, _ = play(run, '=01 > !COMPLETE')
     assert followed(complete, 'retry') == complete
