@@ -146,7 +146,7 @@ class Plans:
             with contextlib.suppress(errors.Exists):
                 claim = self._claims.find(name)
             if mark is None and claim is None:
-                raise self._absent(name)
+                raise errors.NotFound(f'There is no plan {name}')
             stack = self.stacks.find(name)
             if stack is not None:
                 raise errors.PlanInUse(
@@ -199,7 +199,7 @@ class Plans:
         container = self._container(name)
         mark = container.mark()
         if mark is None:
-            raise self._absent(name)
+            raise errors.NotFound(f'There is no plan {name}')
         if mark.state is not plans.PlanState.READY:
             raise errors.PlanUnfinished(
                 f'Plan {name} is incomplete ({mark.state.value}); if that '
@@ -210,7 +210,6 @@ class Plans:
         )
         return plans.Plan(
             name=name,
-            container=name,
             rendered=mark.rendered,
             environment=environments.PlanEnvironment.from_text(text),
             entries=container.entries(),
@@ -218,7 +217,7 @@ class Plans:
 
     def read(self, plan: plans.Plan, path: str) -> str:
         """Return a text file of a plan, or raise `errors.NotFound`."""
-        return texts.decode(self._container(plan.container).read(path), path)
+        return texts.decode(self._container(plan.name).read(path), path)
 
     def capabilities(
         self, plan: plans.Plan
@@ -249,24 +248,16 @@ class Plans:
         """
         return json_records.Records(
             self.store,
-            plan.container,
+            plan.name,
             prefix=storage.OWN,
             depth=_DEPTH,
             packed=True,
         )
 
-    def resolve(
-        self, plan: plans.Plan, progress: pools.Progress | None = None
-    ) -> references.Resolved:
-        """Return the content of a plan for Heat.
-
-        :param progress: called for each round of files.
-        """
-        container = self._container(plan.container)
-        return references.resolve(
-            plan.environment,
-            lambda paths: container.fetch(paths, progress),
-        )
+    def resolve(self, plan: plans.Plan) -> references.Resolved:
+        """Return the content of a plan for Heat."""
+        fetch = self._container(plan.name).fetch
+        return references.resolve(plan.environment, fetch)
 
     # Changing
 
@@ -304,7 +295,7 @@ class Plans:
                 requirements=requirements,
             )
             # Check that the new ones are environments.
-            walk = references.Walk(self._container(plan.container).fetch)
+            walk = references.Walk(self._container(plan.name).fetch)
             for path in environment.enabled:
                 if path not in plan.environment.enabled:
                     walk.want(path, references.LinkKind.ENVIRONMENT)
@@ -318,7 +309,7 @@ class Plans:
         if environment == plan.environment:
             return plan
         text = environment.to_text().encode()
-        self._container(plan.container).write({environments.PATH: text})
+        self._container(plan.name).write({environments.PATH: text})
         return dataclasses.replace(
             plan,
             environment=environment,
@@ -327,10 +318,6 @@ class Plans:
                 environments.PATH: storage.entry(environments.PATH, text),
             },
         )
-
-    def _absent(self, name: str) -> errors.NotFound:
-        """Return the error for a plan that does not exist."""
-        return errors.NotFound(f'There is no plan {name}')
 
     def _container(self, name: str) -> plans.PlanContainer:
         """Return the container of a plan."""

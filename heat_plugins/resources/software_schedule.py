@@ -479,10 +479,11 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
     def handle_create(self) -> None:
         """Store the schedule, and let the engine keep it."""
         self.resource_id_set(self.uuid)
+        now = int(time.time())
         kept = _Kept(
             schedule=self._schedule(self.properties),
             record=schedule_deciding.ScheduleRecord(
-                since=_now(), checked=_now() - _UNTIL_CHECK
+                since=now, checked=now - _UNTIL_CHECK
             ),
             rules=self._rules(self.properties),
         )
@@ -508,7 +509,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         missed: list[int] = []
 
         def change(kept: _Kept) -> _Kept:
-            changed = kept.with_schedule(schedule, _now())
+            changed = kept.with_schedule(schedule, int(time.time()))
             missed.append(changed.record.missed - kept.record.missed)
             book = changed.book
             if self.NOTIFY in prop_diff:
@@ -526,7 +527,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
 
     def _tell_of_no_time(self, schedule: schedules.Schedule) -> None:
         """Write an event if all times of a schedule have passed."""
-        if not schedule.next(1, _now() - schedule.delay):
+        if not schedule.next(1, int(time.time()) - schedule.delay):
             self._add_event(
                 self.action,
                 self.status,
@@ -555,12 +556,12 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
 
     def handle_resume(self) -> None:
         """Skip the ticks that were due while the stack was suspended."""
-        self._change(lambda kept: kept.resumed_stack(_now()))
+        self._change(lambda kept: kept.resumed_stack(int(time.time())))
 
     def restore_prev_rsrc(self, convergence: bool = False) -> None:
         """Skip the ticks that were due while a replacement served it."""
         if self._is_readable():
-            self._change(lambda kept: kept.resumed_stack(_now()))
+            self.handle_resume()
 
     def handle_delete(self) -> None:
         """End the schedule; a run in progress continues."""
@@ -583,7 +584,9 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             wanted = schedule_signals.read(details)
             callers.check_may_update(callers.of(self.stack))
             if not self._change(
-                lambda kept: wanted.follow(self._settled(kept), _now())
+                lambda kept: wanted.follow(
+                    self._settled(kept), int(time.time())
+                )
             ):
                 raise errors.NotFound(
                     'the schedule was never created: update the stack'
@@ -600,7 +603,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             # What does not tell, or not yet, decides nothing.
             with contextlib.suppress(errors.Error):
                 head = run_room.room().head(self.stack.tenant_id, run_id)
-        return kept.settled(head, _now()) if head else kept
+        return kept.settled(head, int(time.time())) if head else kept
 
     # What is shown
 
@@ -624,7 +627,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             'its stack is suspended or being deleted' if is_off else ''
         )
         # What a jitter delays has yet to start.
-        since = max(record.since, _now() - schedule.delay)
+        since = max(record.since, int(time.time()) - schedule.delay)
         ticks = [] if why_paused else schedule.next(_UPCOMING, since)
         shown: dict[str, Any] = {
             'when': schedule.cron or schedule.at,
@@ -667,7 +670,3 @@ def _receiver(given: object) -> dict[str, str]:
         '"notify" must be a map with the texts "url" and "secret", and '
         'perhaps "events", "after" and "waits"'
     )
-
-
-def _now() -> int:
-    return int(time.time())

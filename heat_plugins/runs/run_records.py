@@ -80,7 +80,7 @@ class RunTarget:
     :ivar deployment_id: the stack's deployment, whose config is run; the
         server, for a config of the user's own.
     :ivar server_name: the path of the server's resource; None if the stack
-        has none, or an earlier release wrote the record.
+        has none.
     :ivar unknown_hook: the hook that it needs, if servers are not known to
         have one of that name.
     :ivar name: the own name of the resource; None if it is the last part of
@@ -240,8 +240,9 @@ class RunLimits:
             raise errors.Refused('"max_concurrent" must be at least 1')
         for name, least in _LEAST.items():
             value = limits.get(name, least)
-            if isinstance(value, str) and value.isdecimal():
-                # YAQL and templates make texts of numbers.
+            # YAQL and templates make texts of numbers.
+            is_short = isinstance(value, str) and len(value) <= _DIGITS
+            if is_short and value.isdecimal():
                 limits[name] = value = int(value)
             if value is None and least:
                 continue
@@ -259,6 +260,9 @@ class RunLimits:
 
 #: What limits there are.
 LIMIT_NAMES = tuple(field.name for field in dataclasses.fields(RunLimits))
+
+# The most digits of a number that is a text.
+_DIGITS = 10
 
 # Limits that are numbers, and the least of each.
 _LEAST = {
@@ -312,8 +316,8 @@ MOST = 10_000
 class Head:
     """The row of a run in a list.
 
-    :ivar state: None if the record is unreadable; then `reason` names its
-        object, and all but the ID and the time of creation is empty.
+    :ivar state: None if the row is unreadable; then `reason` says why, and
+        all but the ID and the time of creation is empty.
     :ivar counts: how many targets are in which state; zeros are left out.
     :ivar script: the first line of a script of the user's own.
     """
@@ -331,11 +335,6 @@ class Head:
     ended_at: int | None = None
     script: str = ''
 
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended, as far as that can be read."""
-        return self.state is not None and self.state.ended
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
@@ -346,14 +345,14 @@ class Request:
     :ivar only: the run to cancel or to delete; of a retry, on which targets: a
         state, or the name of a server or resource; None for all that have not
         succeeded.
-    :ivar request: its ID, which the caller has made up; None for that of a
-        former release. A request of the same ID changes nothing again.
+    :ivar request: its ID, which the caller has made up. A request of the same
+        ID changes nothing again.
     """
 
     do: str
-    who: str = 'unknown'
+    who: str
     only: str | None = None
-    request: str | None = None
+    request: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -450,8 +449,7 @@ class RunOrder:
     :ivar notify: the scheme and host of a webhook that is told of its end;
         empty for none.
     :ivar webhook: that webhook with its secrets, in the JSON types of
-        `notifying.NoticeOrder`: never to be shown. None for no webhook,
-        and for an order in the object store.
+        `notifying.NoticeOrder`: never to be shown. None for no webhook.
     """
 
     id: str

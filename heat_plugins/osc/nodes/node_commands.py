@@ -77,16 +77,12 @@ class NodeCommand(common.Report):
 
     shared = (plan_common.NO_LONGER_NEEDED,)
 
-    def core(self) -> node_operations.NodeOperations:
-        """Return the operations on nodes."""
-        return operations(self.app.client_manager)
-
     def done(self, kind: str, **arguments: Any) -> node_operations.Report:
         """Return the report of work on nodes, and set the exit code for it.
 
         :param kind: see `node_operations.begin`, which takes `arguments`.
         """
-        core = self.core()
+        core = operations(self.app.client_manager)
         show = progress.Nodes(self.progress)
         inspected: list[str] = []
 
@@ -197,7 +193,7 @@ class ListNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            self.core().list(),
+            operations(self.app.client_manager).list(),
             {
                 'Name': 'name',
                 'UUID': 'uuid',
@@ -250,8 +246,9 @@ class IntrospectNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         nodes = _nodes(parsed_args)
+        core = operations(self.app.client_manager)
         if parsed_args.abort:
-            stopped = self.core().abort(nodes)['nodes']
+            stopped = core.abort(nodes)['nodes']
             return ('UUID',), [(uuid,) for uuid in stopped]
         report = self.done(
             'introspect',
@@ -265,7 +262,7 @@ class IntrospectNodes(NodeCommand):
             with common.access('write', parsed_args.save):
                 path = private_files.folder(pathlib.Path(parsed_args.save))
                 for machine in report['found']:
-                    inventory = self.core().inventory(machine['uuid'])
+                    inventory = core.inventory(machine['uuid'])
                     name = machine['name'] or machine['uuid']
                     file = private_files.file_name(f'{name}.json')
                     text = json.dumps(inventory, indent=2) + '\n'

@@ -80,9 +80,9 @@ def _without_secrets(
     left_out: set[str] = set()
 
     def shown(section: abc.Mapping[str, Any]) -> dict[str, Any]:
-        visible = names.without(section)
-        left_out.update(map(str, section.keys() - visible.keys()))
-        return visible
+        hidden = {name for name in section if not names.may_be_seen(name)}
+        left_out.update(map(str, hidden))
+        return {k: v for k, v in section.items() if k not in hidden}
 
     def entry(given: environments.Entry) -> environments.Entry:
         if given.data is None:

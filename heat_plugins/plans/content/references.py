@@ -200,16 +200,39 @@ def check(
 
     :raises errors.Invalid: see `resolve`.
     """
+    passwords = {
+        name: value
+        for name, value in plan.passwords.items()
+        if value is not None
+    }
+    last = {
+        'parameter_defaults': {
+            **plan.derived_parameters,
+            **plan.parameter_defaults,
+        },
+        'resource_registry': plan.resource_registry,
+    }
+    # In the order of merging. Those without content are files of the plan.
+    merged: list[tuple[str, abc.Mapping[str, Any] | None]] = [
+        (PASSWORDS, {'parameter_defaults': passwords} if passwords else {}),
+        *(
+            (f'{environments.PATH}#environments[{number}]', entry.data or {})
+            if entry.path is None
+            else (entry.path, None)
+            for number, entry in enumerate(plan.environments)
+        ),
+        (SET, {name: dict(values) for name, values in last.items() if values}),
+    ]
     walk = Walk(fetch)
     keys = []
-    for entry in _merged(plan):
-        if isinstance(entry, str):
-            walk.want(entry, LinkKind.ENVIRONMENT)
-            keys.append(entry)
-        else:
-            key, content = entry
+    for key, content in merged:
+        if content is None:
+            walk.want(key, LinkKind.ENVIRONMENT)
+        elif content:
             walk.take(key, texts.dump(content), LinkKind.ENVIRONMENT)
-            keys.append(key)
+        else:
+            continue
+        keys.append(key)
     walk.want(plan.template, LinkKind.TEMPLATE)
     walk.run()
     lacking = sorted({plan.template, *keys} - set(walk.files))
@@ -231,34 +254,6 @@ def _text(content: bytes, path: str, kind: LinkKind) -> str:
             return texts.decode(content, path)
         return base64.encodebytes(content).decode()
     return texts.decode(content, path)
-
-
-def _merged(
-    plan: environments.PlanEnvironment,
-) -> abc.Iterator[str | tuple[str, abc.Mapping[str, object]]]:
-    """Yield paths of environments, and environments that are no files."""
-    passwords = {
-        name: value
-        for name, value in plan.passwords.items()
-        if value is not None
-    }
-    if passwords:
-        yield PASSWORDS, {'parameter_defaults': passwords}
-    for number, entry in enumerate(plan.environments):
-        if entry.path is not None:
-            yield entry.path
-        elif entry.data:
-            yield f'{environments.PATH}#environments[{number}]', entry.data
-    last = {
-        'parameter_defaults': {
-            **plan.derived_parameters,
-            **plan.parameter_defaults,
-        },
-        'resource_registry': dict(plan.resource_registry),
-    }
-    last = {section: content for section, content in last.items() if content}
-    if last:
-        yield SET, last
 
 
 class Walk:

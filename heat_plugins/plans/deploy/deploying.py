@@ -17,7 +17,6 @@ from heat_plugins import jobs
 from heat_plugins import masking
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
-from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.parameters import parameters
@@ -145,47 +144,32 @@ class Deployer:
                     before or Started(), stack_id=stack.id, action=stack.action
                 )
             else:
-                deploy_records.check(
-                    self._plans.annex(plan), plan, self._plans.clock()
-                )
+                annex = self._plans.annex(plan)
+                deploy_records.check(annex, plan, self._plans.clock())
                 content = self._plans.resolve(plan)
-                started = self._give(stack, plan, content, timeout)
+                tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
+                with secrecy.guarding(content, plan.environment):
+                    if stack is None:
+                        stack_id = self._stacks.create(
+                            name, content, tags=tags, timeout=timeout
+                        )
+                        started = Started(stack_id=stack_id, action='CREATE')
+                    else:
+                        started = dataclasses.replace(
+                            self._after(stack), action='UPDATE'
+                        )
+                        self._stacks.replace(
+                            stack, content, tags=tags, timeout=timeout
+                        )
+                deploy_records.write_deployed(
+                    annex, plan.content_hash, content, self._plans.clock()
+                )
             return dataclasses.replace(
                 started,
                 content_hash=plan.content_hash,
                 steps=wanted,
                 warnings=content.warnings,
             )
-
-    def _give(
-        self,
-        stack: heat_values.Stack | None,
-        plan: plans.Plan,
-        content: references.Resolved,
-        timeout: int | None,
-    ) -> Started:
-        """Let Heat deploy a content, and record it."""
-        tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
-        with secrecy.guarding(content, plan.environment):
-            if stack is None:
-                stack_id = self._stacks.create(
-                    plan.name, content, tags=tags, timeout=timeout
-                )
-                started = Started(stack_id=stack_id, action='CREATE')
-            else:
-                started = dataclasses.replace(
-                    self._after(stack), action='UPDATE'
-                )
-                self._stacks.replace(
-                    stack, content, tags=tags, timeout=timeout
-                )
-        deploy_records.write_deployed(
-            self._plans.annex(plan),
-            plan.content_hash,
-            content,
-            self._plans.clock(),
-        )
-        return started
 
     def _after(self, stack: heat_values.Stack) -> Started:
         """Return from where to follow a deployment of a stack."""

@@ -58,15 +58,6 @@ class Deploy:
 
     def __init__(self, deployer: deploying.Deployer) -> None:
         self._deployer = deployer
-        self._phases: abc.Mapping[
-            DeployPhase,
-            abc.Callable[[PlanDeployment, jobs.CallOutcome | None], Step],
-        ] = {
-            DeployPhase.VALIDATE: self._validate,
-            DeployPhase.START: self._start,
-            DeployPhase.FOLLOW: self._follow,
-            DeployPhase.CONFIGURE: self._configure,
-        }
 
     def step(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None
@@ -76,56 +67,40 @@ class Deploy:
         :raises errors.Refused: a validation that the plan requires did not
             pass, or the stack cannot be deployed to now.
         """
-        return self._phases[state.phase](state, outcome)
-
-    def output(self, state: PlanDeployment) -> dict[str, Any]:
-        """Return the output of the workflow."""
-        return {'stack': state.stack, 'warnings': [*state.started.warnings]}
-
-    def _validate(
-        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
-    ) -> Step:
-        """Run the validations that the plan requires."""
-        groups = self._deployer.required(state.plan)
-        if groups and outcome is None:
-            call = jobs.Call(
-                kind=jobs.CallKind.WORKFLOW,
-                name=VALIDATIONS,
-                input={'plan': state.plan, 'groups': groups},
+        if state.phase is DeployPhase.VALIDATE:
+            groups = self._deployer.required(state.plan)
+            if groups and outcome is None:
+                call = jobs.Call(
+                    kind=jobs.CallKind.WORKFLOW,
+                    name=VALIDATIONS,
+                    input={'plan': state.plan, 'groups': groups},
+                )
+                return jobs.JobStep(state=state, call=call)
+            if outcome is not None and not outcome.success:
+                raise errors.Refused(
+                    'Validations that the plan requires have not passed: '
+                    f'{outcome.reason}'
+                )
+            # A repetition of the next step finds its own deployment by this.
+            state = dataclasses.replace(
+                state,
+                phase=DeployPhase.START,
+                started=self._deployer.observe(state.plan),
             )
-            return jobs.JobStep(state=state, call=call)
-        if outcome is not None and not outcome.success:
-            raise errors.Refused(
-                'Validations that the plan requires have not passed: '
-                f'{outcome.reason}'
+            return jobs.JobStep(state=state)
+        if state.phase is DeployPhase.START:
+            started = self._deployer.start(
+                state.plan,
+                before=state.started,
+                timeout=state.timeout,
+                take_over=state.take_over,
             )
-        # A repetition of the next step finds its own deployment by this.
-        state = dataclasses.replace(
-            state,
-            phase=DeployPhase.START,
-            started=self._deployer.observe(state.plan),
-        )
-        return jobs.JobStep(state=state)
-
-    def _start(
-        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
-    ) -> Step:
-        """Create or update the plan's stack."""
-        started = self._deployer.start(
-            state.plan,
-            before=state.started,
-            timeout=state.timeout,
-            take_over=state.take_over,
-        )
-        state = dataclasses.replace(
-            state, phase=DeployPhase.FOLLOW, started=started
-        )
-        return jobs.JobStep(state=state, next_look=deploying.SOONEST)
-
-    def _follow(
-        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
-    ) -> Step:
-        """Look how the plan's stack is."""
+            state = dataclasses.replace(
+                state, phase=DeployPhase.FOLLOW, started=started
+            )
+            return jobs.JobStep(state=state, next_look=deploying.SOONEST)
+        if state.phase is DeployPhase.CONFIGURE:
+            return self._configure(state, outcome)
         stack = self._deployer.poll(
             state.started.stack_id, state.started.before
         )
@@ -139,6 +114,10 @@ class Deploy:
             success=stack['success'],
             reason=f'{stack["status"]}: {stack["reason"]}',
         )
+
+    def output(self, state: PlanDeployment) -> dict[str, Any]:
+        """Return the output of the workflow."""
+        return {'stack': state.stack, 'warnings': [*state.started.warnings]}
 
     def _configure(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None = None

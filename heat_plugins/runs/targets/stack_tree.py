@@ -79,7 +79,7 @@ DEPLOYMENTS = (
     'OS::Heat::SoftwareDeployment',
     'OS::Heat::StructuredDeployment',
 )
-#: Types that are servers; see also `targets.Finder`.
+#: Types that are servers; see also `targets.matching`.
 SERVERS = (
     'OS::Nova::Server',
     'OS::Heat::DeployedServer',

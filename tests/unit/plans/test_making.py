@@ -51,7 +51,6 @@ class CreateTest(testtools.TestCase):
         files = len(fakes.content()) - 1
         assert seen == [(n + 1, files) for n in range(files)]
         assert self.cloud.uploads()[-1] == 'plan-environment.yaml'
-        assert plan.container == 'plan'
         assert set(self.cloud.objects()) == set(fakes.content())
         assert set(plan.entries) == set(fakes.content())
         assert plan.environment.name == 'plan'

@@ -278,6 +278,7 @@ class FindTest(testtools.TestCase):
             # What only Heat can work out: as the server was told.
             ('joined', {'timeout': {'str_split': [',', '5', 0]}}, (60, None)),
             ('hidden', {'timeout': {'get_param': 'key'}}, (60, None)),
+            ('endless', {'timeout': '9' * 5000}, (60, None)),
         ):
             given = {'properties': properties}
             row = self.heat.add_deployment(self.stack, name, **given)

@@ -61,10 +61,10 @@ class ChartReaderTest(testtools.TestCase):
         )
 
     def chart(self, name='shop', **wanted):
-        reader = chart_reading.ChartReader(
-            self.heat, self.list_runs, lambda: self.now
+        given = chart_reading.ChartFilter(**wanted)
+        return chart_reading.read(
+            self.heat, self.list_runs, name, given, lambda: self.now
         )
-        return reader.read(name, chart_reading.ChartFilter(**wanted))
 
     def list_runs(self, **asked):
         self.asked.append(asked)
