@@ -266,10 +266,10 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             answer = json.dumps(answer or {}).encode()
         return self.swift.put_signed(given['deploy_signal_id'], answer)
 
-    def in_metadata(self, stack):
+    def in_metadata(self, stack, server='server'):
         """Return the configs that a stack's server has in its metadata."""
-        server = stack['server']
-        return server.metadata_get(refresh=True).get('deployments', [])
+        found = stack[server].metadata_get(refresh=True)
+        return found.get('deployments', [])
 
     # What there is
 
@@ -291,13 +291,13 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         there = self.swift.container(f'heat-plugins-{stack.id}', PROJECT)
         return None if there is None else sorted(there.objects)
 
-    def assert_withdrawn(self, stack, reason=''):
+    def assert_withdrawn(self, stack, reason='', server='server'):
         """Hold that the server has nothing, and that the row says why."""
         (row,) = self.deployment_rows()
         assert row.status == 'FAILED'
         assert reason in row.status_reason
-        assert self.in_metadata(stack) == []
-        server_id = stack['server'].resource_id
+        assert self.in_metadata(stack, server) == []
+        server_id = stack[server].resource_id
         assert row.server_id == server_id
         # Heat's own code delivers what a row names, whatever its status.
         for config in self.heat.deployments_of(server_id):
