@@ -43,8 +43,7 @@ def rewrite(text):
 
 
 def unified(lines):
-    texts = '\n'.join(lines), '\n'.join(lines[::-1])
-    comparing.Texts().unified(*texts)
+    comparing.Texts().unified('\n'.join(lines), '\n'.join(lines[::-1]))
 
 
 @pytest.mark.parametrize(
