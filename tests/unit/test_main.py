@@ -19,7 +19,6 @@ runpy.run_module('heat_plugins', run_name='__main__', alter_sys=True)
 
 
 def run(*args, python=('-c', WITHOUT_HEAT)):
-    """Run the command; return its code, output and errors."""
     done = subprocess.run(
         [sys.executable, '-P', *python, *args], capture_output=True, text=True
     )

@@ -34,6 +34,7 @@ INPUTS = {
 def impatient(monkeypatch):
     monkeypatch.setattr(logs, 'PACE', 0.1)
     monkeypatch.setattr(logs, 'FIRST', 0.1)
+    monkeypatch.setattr(logs, 'MOST', 0.1)
     monkeypatch.setattr(logs, 'INSIST', 0.0)
     monkeypatch.setattr(logs, 'PAUSE', 0.01)
 
@@ -115,16 +116,6 @@ def test_the_last_of_it_does_not_wait_for_the_result(log, http, monkeypatch):
     sender.end()
     assert joined(http.output()) == {0: b'last'}
     assert results.logs().get('c1')['sent'] == 4
-
-
-def test_what_fails_is_sent_again(log, http):
-    http.answers = [503, requests.ConnectionError(), 401, 503]
-    log.append(b'x' * (SLOT + 1))
-    sender = logs.Sender(log, conftest.LOG_URL)
-    sender.begin()
-    until(lambda: log.sent == SLOT + 1)
-    sender.end()
-    assert joined(http.output()) == {0: b'x' * SLOT, SLOT: b'x'}
 
 
 def test_a_store_that_refuses_it_is_left_alone(log, http, caplog):

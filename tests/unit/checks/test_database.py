@@ -122,7 +122,6 @@ def deploy(project, group='script', **values):
 
 class WaitingTest(heat_fixture.HeatTestCase):
     def stack(self, name, *, row='IN_PROGRESS', resource='IN_PROGRESS'):
-        """Create a stack with a deployment, as the database has it."""
         stack = self.heat.create(TEMPLATE, name=name)
         status = {'status': 'IN_PROGRESS'}
         db_api.stack_update(self.heat.context, stack.id, status)

@@ -40,8 +40,6 @@ class TempURLsTest(testtools.TestCase):
         return transport
 
     def check(self, code, ahead=0):
-        """Run the check; return what it says."""
-
         def clocked(send, request):
             answer = send(request)
             now = email.utils.formatdate(time.time() + ahead, usegmt=True)

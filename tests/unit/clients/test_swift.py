@@ -168,12 +168,10 @@ class Case(testtools.TestCase):
         return self.transport.send(request)
 
     def outage(self, *sent, **more):
-        """Return what is told of an outage."""
         call = (errors.Unavailable, self.send, *sent)
         return str(self.assertRaises(*call, **more))
 
     def header(self, name):
-        """Return a header of the last request that the server got."""
         return self.server.requests[-1][2].get(name)
 
 

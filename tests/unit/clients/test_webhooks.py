@@ -62,8 +62,6 @@ fine = says(b'200 OK\r\n\r\n')
 
 
 def resolver(*answer):
-    """Return what answers with addresses, or raises an exception."""
-
     def resolve(host, port, **more):
         if isinstance(answer[0], Exception):
             raise answer[0]
@@ -79,7 +77,6 @@ LOCAL = resolver('127.0.0.1')
 
 
 def with_certificate(host):
-    """Return a TLS server's context, and the file that proves it."""
     folder = pathlib.Path(tempfile.mkdtemp())
     key, certificate = folder / 'key', folder / 'certificate'
     subprocess.run(

@@ -78,7 +78,6 @@ def names(*names):
 
 
 def found(*entries, group='component', config=SH, inputs=None, outputs=None):
-    """Return the findings about a config, with what they are."""
     findings = config_checking.check(
         group=group,
         config=component(*entries) if entries else config,

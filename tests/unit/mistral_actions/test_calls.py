@@ -215,7 +215,6 @@ class ActionsTest(testtools.TestCase):
         )
 
     def use(self, run, targets=()):
-        """Let the client have one run."""
         for call in (self.client.start, self.client.show, self.client.cancel):
             call.return_value = run
         self.client.targets.return_value = iter(targets)

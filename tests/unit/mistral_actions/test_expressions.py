@@ -50,7 +50,6 @@ class Task:
         self.cancelled = []
 
     def value(self, expression):
-        """Evaluate an expression as Mistral does."""
         context = FUNCTIONS.create_child_context()
         context['$'] = self.context
         context.register_function(

@@ -43,7 +43,6 @@ def workflows():
 
 
 def specs():
-    """Return the content of each, by name."""
     return {k: yaml.safe_load(text)[k] for k, text in workflows().items()}
 
 

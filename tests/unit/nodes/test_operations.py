@@ -34,7 +34,6 @@ class Nodes:
         return parcels.send(self.store, json.dumps(content).encode())
 
     def work(self, kind, **given):
-        """Work to the end."""
         state = None
         while True:
             for _ in range(self.repeats):

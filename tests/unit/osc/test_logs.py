@@ -157,7 +157,6 @@ class ManyTest(LogsCase):
 
 
 def lines(*contents, name='shop db'):
-    """Return the lines of a server, as the display shows them."""
     shown = []
     printer = following.Lines(
         lambda *said: shown.extend(map(foreign.line, said)), name

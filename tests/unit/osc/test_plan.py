@@ -44,8 +44,6 @@ class Runner:
 
 
 class PlanTest(base.FolderCase):
-    """A test of commands on plans, of a cloud with Mistral."""
-
     def setUp(self):
         super().setUp()
         self.cloud = validation_fakes.Cloud()
@@ -64,7 +62,6 @@ class PlanTest(base.FolderCase):
         self.ends_with = 'COMPLETE'
 
     def column(self, line, name):
-        """Return a column of the table that a command shows."""
         return [row[name] for row in self.json(line)[1]]
 
     def sleep(self, seconds):

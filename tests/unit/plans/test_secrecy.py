@@ -90,7 +90,6 @@ parameters:
 
 
 def passwords(parameters, **sections):
-    """Return the passwords for a root template with parameters."""
     plan = environments.PlanEnvironment(template='root.yaml', **sections)
     root = json.dumps({'parameters': parameters}).encode()
     return secrecy.with_passwords(plan, {'root.yaml': root}).passwords

@@ -62,6 +62,10 @@ class PlansTest(fakes.PlanCase):
             assert said in self.refused(*update, delete=[path])
         update = self.plans.update, 'plan', {'root.yaml': b''}
         assert 'root.yaml' in self.refused(*update, prune=True)
+        small = 'environments/small.yaml'
+        self.cloud.objects()[small] = b'[1]'
+        select = self.plans.select, 'plan', {small: True}
+        assert 'no environment' in self.refused(*select)
         assert self.written() == []
         assert set(self.cloud.objects()) == set(fakes.content())
 
@@ -238,13 +242,6 @@ class PlansTest(fakes.PlanCase):
         self.refused(self.plans.load, 'nope', kind=errors.NotFound)
         methods = {one.method for one in self.cloud.swift.seen[self.sent :]}
         assert methods == {'GET', 'HEAD'}
-
-    def test_a_file_that_is_no_environment_is_not_enabled(self):
-        self.cloud.objects()['environments/small.yaml'] = b'[1]'
-        choice = {'environments/small.yaml': True}
-        said = self.refused(self.plans.select, 'plan', choice)
-        assert 'no environment' in said
-        assert self.written() == []
 
     def exported(self, **options):
         file = io.BytesIO()

@@ -148,18 +148,15 @@ class SettingsTest(fakes.PlanCase):
         self.update(unset=['ComputeParameters.a'])
         assert self.set == {'ComputeParameters': {'b': '2'}}
 
-    def test_a_parameter_that_no_template_has_can_be_unset(self):
-        self.update({'who': 'me'})
-        less = ROOT.replace(b'  who:', b'  other:')
-        self.plans.update('plan', {'root.yaml': less})
-        self.update(unset=['who'])
-        assert self.set == {}
-
-    def test_by_role(self):
+    def test_those_of_a_role_or_of_no_template_can_be_unset(self):
         self.update({'Count': 3, 'ntp': 'a'}, role='Compute')
         ntp = {'ntp': 'a'}
         assert self.set == {'ComputeCount': 3, 'ComputeParameters': ntp}
         self.update({}, ['Count', 'ntp'], role='Compute')
+        self.update({'who': 'me'})
+        less = ROOT.replace(b'  who:', b'  other:')
+        self.plans.update('plan', {'root.yaml': less})
+        self.update(unset=['who'])
         assert self.set == {}
 
 

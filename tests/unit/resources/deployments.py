@@ -267,7 +267,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         return self.swift.put_signed(given['deploy_signal_id'], answer)
 
     def in_metadata(self, stack, server='server'):
-        """Return the configs that a stack's server has in its metadata."""
         found = stack[server].metadata_get(refresh=True)
         return found.get('deployments', [])
 
@@ -422,7 +421,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
 
     @contextlib.contextmanager
     def counting_queries(self):
-        """Collect the statements that go to the database."""
         statements = []
 
         def note(connection, cursor, statement, *args):

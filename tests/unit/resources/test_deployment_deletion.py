@@ -296,29 +296,25 @@ class CleanUpTest(deployments.DeploymentTestCase):
             assert told.count('retrying for 60 s') == (status != 403)
 
     def test_what_heats_own_class_has_left_goes(self):
-        for left in ('of others', 'nothing'):
-            stack = self.created(
-                deployments.template(signal_transport='NO_SIGNAL')
-            )
+        whole = deployments.template(signal_transport='NO_SIGNAL')
+        store = self.swift.store(deployments.PROJECT)
+        for is_there in (True, False):
+            stack = self.created(whole)
             found = stack['deployment']
-            store = self.swift.store(deployments.PROJECT)
-            store.put_container(stack.id, {})
-            box = self.swift.container(stack.id, deployments.PROJECT)
             name = found.physical_resource_name()
-            box.objects[name] = b''
             found.data_set('swift_signal_url', 'http://old')
             found.data_set('swift_signal_object_name', name)
-            if left == 'of others':
-                # Heat took each name that contained its own for its own.
-                box.objects[f'{name}-more'] = b''
-                self.delete(stack)
-                assert sorted(box.objects) == [f'{name}-more']
+            # Heat took each name that contained its own for its own.
+            for each in (name, f'{name}-more') if is_there else ():
+                store.put_container(stack.id, {})
+                store.put_object(stack.id, each, b'')
+            self.delete(stack)
+            if is_there:
+                box = self.swift.container(stack.id, deployments.PROJECT)
+                assert [*box.objects] == [f'{name}-more']
                 assert self.swift.asked().count(f'DELETE /{stack.id}') == 1
-                assert self.containers() == [stack.id]
-            box.objects.clear()
-            store.delete_container(stack.id)
-        # It is no matter if they are gone.
-        self.delete(stack)
+                box.objects.clear()
+                store.delete_container(stack.id)
         self.assert_nothing_left()
 
 

@@ -205,8 +205,6 @@ class SignalTest(TriggerTestCase):
 
 
 class EndTest(TriggerTestCase):
-    """Runs end with their deployment, and nothing of them is left."""
-
     def ended(self):
         return [
             (attempt.state.value, attempt.reason)

@@ -40,7 +40,6 @@ def key_of(config):
 
 
 def group(*keys, policy=None, config=None, resources=None, **properties):
-    """Return a template with a group that has these members."""
     servers = {key: {'get_resource': f'server_{key}'} for key in keys}
     server = deployments.template()['resources']['server']
     more = {f'server_{key}': server for key in keys}
@@ -58,7 +57,6 @@ def group(*keys, policy=None, config=None, resources=None, **properties):
 
 class GroupTestCase(deployments.DeploymentTestCase):
     def given(self, since=0):
-        """Return the actions that were delivered, by member."""
         found = {}
         for config in self.handed[since:]:
             if action := deployments.inputs(config).get('deploy_action'):
@@ -558,7 +556,6 @@ class CfnTest(GroupTestCase):
         return left.call_args
 
     def of(self, name):
-        """Return the last config that the server of a member was handed."""
         return [each for each in self.handed if key_of(each) == name][-1]
 
     def states(self):
@@ -727,7 +724,6 @@ class NestingTest(GroupTestCase):
 
 class MembersTest(GroupTestCase):
     def of(self, *keys, kind=KIND, policy=None, **properties):
-        """Return a group with these members; each server has an ID."""
         whole = deployments.template(
             kind=kind,
             server=None,

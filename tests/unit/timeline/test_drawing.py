@@ -76,13 +76,6 @@ def test_reasons_of_the_last_failures_are_below():
     assert lines()[1] == 'No events are known.'
 
 
-@pytest.mark.parametrize(('now', 'is_shown'), [(59, False), (60, True)])
-def test_a_hint_is_shown_after_a_while(now, is_shown):
-    waits = base.bar('CREATE', 0, None, 'waiting', hint='?')
-    shown = lines(base.row('x', waits), now=now)
-    assert ('x CREATE waiting: ?' in shown) is is_shown
-
-
 @pytest.mark.parametrize('width', [60, 80, 200])
 def test_no_line_is_wider_than_the_terminal(width):
     for line in lines(

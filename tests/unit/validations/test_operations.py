@@ -311,7 +311,6 @@ class OperationsTest(testtools.TestCase):
         return step
 
     def call(self, step):
-        """Run the call of a step."""
         called = step['call']['kind'], step['call']['name']
         assert called == ('action', 'validations.run')
         return self.validations.run(**step['call']['input'])
