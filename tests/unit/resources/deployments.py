@@ -373,18 +373,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.addCleanup(scope.clear)
         return found
 
-    def begun(self):
-        """Create a stack until its server has been handed a config.
-
-        Heat has not looked whether that is complete; return stack and task.
-        """
-        self.answer = None
-        stack = self.heat.stack(template(), 'begun')
-        task = self.heat.begin(stack, 'CREATE')
-        while not self.deployment_rows():
-            self.step(task)
-        return stack, task
-
     def completes(self, task, stack):
         """Let an action end, with what the engine does last."""
         self.finish(task)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that are one resource: no nested stack, a row for each member."""
 
+import itertools
 import json
 import re
 from unittest import mock
@@ -302,15 +303,12 @@ class ReferenceTest(GroupTestCase):
     def by_map(self, servers, keys, **properties):
         whole = group(*'abc', **properties)
         whole['resources']['deployment']['properties']['servers'] = servers
-        whole['resources']['nodes'] = {
-            'type': 'OS::Heat::Value',
-            'properties': {
-                'value': {k: {'get_resource': f'server_{k}'} for k in keys}
-            },
-        }
+        value = {k: {'get_resource': f'server_{k}'} for k in keys}
+        nodes = {'type': 'OS::Heat::Value', 'properties': {'value': value}}
+        whole['resources']['nodes'] = nodes
         whole['outputs'] = {
             name: {'value': {'get_attr': ['deployment', name]}}
-            for name in ('members', 'deploy_stdouts', 'answer')
+            for name in ('members', 'answer')
         }
         return whole
 
@@ -329,21 +327,16 @@ class ReferenceTest(GroupTestCase):
         members = self.shown(stack)['members']
         assert self.servers_of(members) == dict.fromkeys('ab')
         self.answer = {'deploy_stdout': 'out', 'answer': '42'}
-        for servers in (self.NAMED, self.MERGED):
-            keys = 'ab' if servers is self.NAMED else 'abc'
+        for servers, keys in ((self.NAMED, 'ab'), (self.MERGED, 'abc')):
             stack = self.created(
                 self.by_map(servers, 'ab'), name=self.getUniqueString()
             )
             expected = {k: stack[f'server_{k}'].FnGetRefId() for k in keys}
-            shown = self.shown(stack)
-            assert self.servers_of(shown['members']) == expected
+            shown, loaded = self.shown(stack), self.heat.load(stack)
             assert shown['deploy_stdouts'] == dict.fromkeys(keys, 'out')
-            assert shown['answer'] == dict.fromkeys(keys, '42')
-            assert shown['runs'] == {key: [] for key in keys}
-            loaded = self.heat.load(stack)
-            outputs = self.heat.outputs(loaded)
-            assert self.servers_of(outputs['members']) == expected
-            assert outputs['answer'] == dict.fromkeys(keys, '42')
+            for found in (shown, self.heat.outputs(loaded)):
+                assert self.servers_of(found['members']) == expected
+                assert found['answer'] == dict.fromkeys(keys, '42')
 
 
 class KindTest(GroupTestCase):
@@ -545,14 +538,9 @@ class CfnTest(GroupTestCase):
 
     def post(self, arn, signature, answer):
         credentials = json.dumps({'ec2Credentials': {'signature': signature}})
-        left = mock.Mock()
-        patches.note_signature(left)(
-            'service',
-            mock.Mock(aws_creds=credentials),
-            dict(arn.stack()),
-            arn.resource_name,
-            answer,
-        )
+        context, left = mock.Mock(aws_creds=credentials), mock.Mock()
+        signalled = dict(arn.stack()), arn.resource_name, answer
+        patches.note_signature(left)('service', context, *signalled)
         return left.call_args
 
     def of(self, name):
@@ -651,15 +639,11 @@ class CfnTest(GroupTestCase):
         self.handed.clear()
         self.answer = {}
         inputs = [{'name': 'a', 'default': '1', 'replace_on_change': True}]
-        whole = group(
-            'a',
-            signal_transport='CFN_SIGNAL',
-            actions=['CREATE', 'DELETE'],
-            config={'inputs': inputs},
-        )
+        actions = {'actions': ['CREATE', 'DELETE']}
+        whole = group('a', signal_transport='CFN_SIGNAL', **actions)
+        whole['resources']['config']['properties']['inputs'] = inputs
         stack = self.created(whole)
         former = self.heat.load(stack)['deployment'].resource_id
-        inputs = whole['resources']['config']['properties']['inputs']
         inputs[0]['default'] = '2'
         self.update(stack, whole)
         assert self.heat.load(stack)['deployment'].resource_id != former
@@ -742,26 +726,21 @@ class MembersTest(GroupTestCase):
         )
 
     def test_they_have_what_is_set_and_begin_at_once(self):
-        for kind, member in (
-            ('SoftwareDeploymentGroup', 'SoftwareDeployment'),
-            ('SoftwareDeployments', 'SoftwareDeployment'),
-            ('StructuredDeploymentGroup', 'StructuredDeployment'),
-            ('StructuredDeployments', 'StructuredDeployment'),
+        # A member of a type that an environment maps may know no others.
+        some = {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'}
+        ours = {*deployment_schema.OURS, *deployment_schema.OF_GROUP}
+        for which, end, given in itertools.product(
+            ('Software', 'Structured'), ('Group', 's'), ({}, some)
         ):
-            # A member of a type that an environment maps may know no others.
-            some = {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'}
-            for given in ({}, some):
-                found = self.of('one', kind=f'OS::Heat::{kind}', **given)
-                template = found.child_template()
-                each = template.resource_definitions(found.stack)['one']
-                assert each.resource_type == f'OS::Heat::{member}'
-                properties = dict(each._properties)
-                expected = {**given, 'server': 'id of one'}
-                assert expected.items() <= properties.items()
-                assert not {
-                    *(deployment_schema.OURS | deployment_schema.OF_GROUP)
-                    - given.keys()
-                } & set(properties)
+            kind = f'OS::Heat::{which}Deployment'
+            found = self.of('one', kind=f'{kind}{end}', **given)
+            template = found.child_template()
+            each = template.resource_definitions(found.stack)['one']
+            assert each.resource_type == kind
+            properties = dict(each._properties)
+            expected = {**given, 'server': 'id of one'}
+            assert expected.items() <= properties.items()
+            assert not (ours - given.keys()) & properties.keys()
         nested = self.nested('a', 'b', 'c')
         graph = nested.dependencies.graph()
         needed = {one for needs in graph.values() for one in needs}

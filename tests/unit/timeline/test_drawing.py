@@ -52,10 +52,6 @@ def test_waiting_work_and_what_continues_differ():
     row = lines(base.row('x', base.bar('CREATE', 60, None, 'running')))[2]
     assert '▒▸' in row
     assert 'CREATE running 40 s' in row
-    # Bars that overlap have a line each.
-    overlap = base.bar('A', 0, 50), base.bar('A', 20, 60)
-    _, _, first, second, _ = lines(base.row('x', *overlap))
-    assert (first[:2], second[:2]) == ('x ', '  ')
 
 
 def test_reasons_of_the_last_failures_are_below():
