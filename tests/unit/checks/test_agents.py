@@ -40,14 +40,6 @@ class SignedURLTest(testtools.TestCase):
             stack_domain_admin_password='x',
         )
 
-    def have_heat_24(self):
-        """Let heat-api-cfn know where Keystone is, and not who asks."""
-        uri = 'http://keystone.invalid'
-        self.configure(group='clients_keystone', auth_uri=uri)
-        # Its options have no auth_type.
-        options = (cfg.ConfigOpts.GroupAttr, '__contains__')
-        self.useFixture(fixtures.MockPatchObject(*options, return_value=False))
-
     def by(self, out, back='TEMP_URL_POLL', session=None):
         self.configure(default_software_config_transport=out)
         given = {'default_deployment_signal_transport': back}
@@ -96,7 +88,11 @@ class SignedURLTest(testtools.TestCase):
         assert found.code == Code.SUCCESS
 
     def test_a_keystone_may_refuse_a_heat_that_cannot_log_in(self):
-        self.have_heat_24()
+        # In Heat 24 the options of heat-api-cfn have no auth_type.
+        uri = 'http://keystone.invalid'
+        self.configure(group='clients_keystone', auth_uri=uri)
+        options = (cfg.ConfigOpts.GroupAttr, '__contains__')
+        self.useFixture(fixtures.MockPatchObject(*options, return_value=False))
         asked = 'http://keystone.example.com/v3/ec2tokens'
         for status, out, code in (
             (401, 'POLL_SERVER_CFN', Code.FAILURE),

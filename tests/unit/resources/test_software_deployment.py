@@ -38,9 +38,6 @@ class LifeTest(deployments.DeploymentTestCase):
         assert row.input_values == {'who': 's3cret'}
         # It says where to send what, and nothing of other ways.
         given = deployments.inputs(self.handed[0])
-        assert given['deploy_signal_verb'] == 'PUT'
-        assert given['deploy_server_id'] == stack['server'].resource_id
-        assert given['deploy_resource_name'] == 'deployment'
         assert given['deploy_stack_id'] == stack.identifier().stack_path()
         assert (
             f'/AUTH_{deployments.PROJECT}/heat-plugins-{stack.id}/'
