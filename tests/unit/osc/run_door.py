@@ -180,3 +180,9 @@ class RunCase(base.CommandCase):
 
     def said(self):
         return self.stderr.getvalue()
+
+    def assert_ends(self, line, code, state):
+        """Assert the exit code of a command and the state of its run."""
+        found, shown = self.json(line)
+        assert (found, shown['state']) == (code, state)
+        return shown

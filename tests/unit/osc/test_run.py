@@ -269,8 +269,7 @@ class ShowTest(run_door.RunCase):
         self.run_command(f'run wait {RUN} --timeout 30')
         assert self.said().count('running 40% table 4\n') == 1
         self.world.answers = lambda server_id: 1
-        code, shown = self.json(f'run show {RUN} --watch')
-        assert (code, shown['state']) == (0, 'failed')
+        self.assert_ends(f'run show {RUN} --watch', 0, 'failed')
 
 
 class WaitTest(run_door.RunCase):
@@ -286,8 +285,7 @@ class WaitTest(run_door.RunCase):
             self.start()
             if state == 'cancelled':
                 self.run_command(f'run cancel {RUN}')
-            found, shown = self.json(f'run wait {RUN}')
-            assert (code, state) == (found, shown['state'])
+            self.assert_ends(f'run wait {RUN}', code, state)
 
     def test_it_says_what_happens(self):
         self.use_slow({'server-2': 1})
@@ -338,8 +336,8 @@ class WaitTest(run_door.RunCase):
         self.world.answers = lambda server_id: None
         self.start()
         began = self.world.now
-        code, shown = self.json(f'run wait {RUN} --timeout 12')
-        assert (code, shown['state']) == (common.STILL_RUNNING, 'running')
+        line = f'run wait {RUN} --timeout 12'
+        self.assert_ends(line, common.STILL_RUNNING, 'running')
         assert 12 <= self.world.now - began <= 13
         assert 'Stopped waiting' in self.said()
         assert self.said().count(f'run wait {RUN}') == 1
@@ -354,8 +352,7 @@ class WaitTest(run_door.RunCase):
             self.use_slow()
             self.start()
             self.api.failing = 20
-            code, shown = self.json(line)
-            assert (code, shown['state']) == (0, 'complete')
+            self.assert_ends(line, 0, 'complete')
             assert '. Retrying for 300 s' in self.said()
         self.api.failing = 10_000
         for line, seconds in (('', 300), ('--timeout 20', 20)):
@@ -385,15 +382,13 @@ class WaitTest(run_door.RunCase):
     def test_a_run_that_needs_a_person_says_so(self):
         self.use(run_world.World(3, canary=1, approve_after_canary=True))
         self.start()
-        code, shown = self.json(f'run wait {RUN} --timeout 30')
-        assert code == common.STILL_RUNNING
-        assert shown['state'] == 'waiting-for-approval'
+        line, code = f'run wait {RUN} --timeout 30', common.STILL_RUNNING
+        self.assert_ends(line, code, 'waiting-for-approval')
         said = self.said()
         assert f'Run {RUN} is waiting-for-approval.' in said
         assert 'run resume' in said
-        _, shown = self.json(f'run resume {RUN}')
-        assert shown['state'] == 'running'
-        assert self.json(f'run wait {RUN}')[0] == 0
+        self.assert_ends(f'run resume {RUN}', 0, 'running')
+        self.assert_ends(f'run wait {RUN}', 0, 'complete')
 
     def test_its_page_is_kept_up_to_date(self):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'r.html')
@@ -433,18 +428,15 @@ class RequestTest(run_door.RunCase):
 
     def test_a_run_is_paused_resumed_and_cancelled(self):
         for command, state in (('pause', 'paused'), ('resume', 'running')):
-            code, shown = self.json(f'run {command} {RUN[:6]}')
-            assert (0, state) == (code, shown['state'])
+            self.assert_ends(f'run {command} {RUN[:6]}', 0, state)
         self.assert_refused(f'run resume {RUN}', 'not paused')
         self.cancelled(RUN)
-        _, shown = self.json(f'run show {RUN}')
-        assert shown['state'] == 'cancelled'
+        self.assert_ends(f'run show {RUN}', 0, 'cancelled')
         self.assert_refused(f'run pause {RUN}', 'has ended')
 
     def test_of_several_those_that_can_are_cancelled_or_one_target(self):
         self.world.pass_time(3)
-        code, shown = self.json(f'run cancel {RUN} --target server-1')
-        assert (code, shown['state']) == (0, 'running')
+        self.assert_ends(f'run cancel {RUN} --target server-1', 0, 'running')
         self.world.pass_time()
         _, (found,) = self.json(f'run show {RUN} --state cancelled')
         assert found['resource'] == 'deployment-1'
@@ -511,13 +503,11 @@ class RetryTest(run_door.RunCase):
         self.world.done.clear()
         self.assert_refused(f'run retry {RUN} --only server-7', 'server-7')
         self.answered(deploy_stdout='done by 1\nand more')
-        code, shown = self.json(f'run retry {RUN} --only server-1 --follow')
-        assert (code, shown['state']) == (common.FAILED, 'failed')
+        line = f'run retry {RUN} --only server-1 --follow'
+        self.assert_ends(line, common.FAILED, 'failed')
         assert 's1 deployment-1: done by 1\n' in self.said()
         assert 's0 deployment-0' not in self.said()
-        code, shown = self.json(f'run retry {RUN}')
-        assert (code, shown['state']) == (0, 'running')
-        code, shown = self.json(f'run wait {RUN}')
-        assert (code, shown['state']) == (0, 'complete')
+        self.assert_ends(f'run retry {RUN}', 0, 'running')
+        shown = self.assert_ends(f'run wait {RUN}', 0, 'complete')
         assert shown['counts'] == {'complete': 3}
         self.assert_refused(f'run retry {RUN}', 'succeeded on all')
