@@ -67,31 +67,19 @@ class GroupTestCase(deployments.DeploymentTestCase):
 
 class LifeTest(GroupTestCase):
     def test_each_server_is_given_what_changes_and_answers(self):
-        self.answer = lambda config: {
-            'answer': key_of(config),
-            'deploy_stdout': 'out',
-            'members': 'mine',
-        }
-        config = {
-            'inputs': [
-                {'name': 'who'},
-                {'name': 'why', 'replace_on_change': True},
-            ],
-            'outputs': [{'name': 'answer'}],
-        }
+        said = {'deploy_stdout': 'out', 'members': 'mine'}
+        self.answer = lambda config: {**said, 'answer': key_of(config)}
+        inputs = [{'name': 'who'}, {'name': 'why', 'replace_on_change': True}]
+        config = {'inputs': inputs, 'outputs': [{'name': 'answer'}]}
         more = {'config': config, 'actions': deployments.ALL_ACTIONS}
         stack = self.created(group('a', 'b', 'c', **more))
         assert self.given() == {key: ['CREATE'] for key in 'abc'}
         found = self.heat.load(stack)['deployment']
         assert not found.has_nested()
         assert found.FnGetAtt('answer') == {key: key for key in 'abc'}
-        assert found.FnGetAtt('deploy_stdouts') == dict.fromkeys('abc', 'out')
         assert found.FnGetAtt('answer', 'a') == 'a'
-        for name, value in (
-            ('signal_transport', 'TEMP_URL_POLL'),
-            ('trigger_url', None),
-            ('runs', []),
-        ):
+        shown = {'deploy_stdouts': 'out', 'signal_transport': 'TEMP_URL_POLL'}
+        for name, value in {**shown, 'trigger_url': None, 'runs': []}.items():
             assert found.FnGetAtt(name) == dict.fromkeys('abc', value)
         shown = 'deployment', 'config', 'status'
         assert {
@@ -163,8 +151,7 @@ class FailureTest(GroupTestCase):
         self.answer = lambda config: (
             bad if key_of(config) in 'bc' else {'answer': key_of(config)}
         )
-        stack = self.heat.stack(group('a', 'b', 'c'))
-        reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
+        stack, reason = self.fails(group('a', 'b', 'c'), self.answer)
         assert '2 of 3 members failed. 2 members (b, c): ' in reason
         assert 'boom' in reason
         found = self.heat.load(stack)['deployment']
@@ -425,10 +412,8 @@ class KindTest(GroupTestCase):
             # AUTO finds no temporary URLs.
             self.swift.fail(times=1000 * (name == 'AUTO'))
             whole = group('a', members=None, signal_transport=name)
-            stack = self.heat.stack(whole, name=name)
-            reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
             # It would make one, which this Heat does not.
-            assert 'create_stack' in reason
+            assert 'create_stack' in self.fails(whole, {}, name)[1]
 
 
 class AdoptTest(GroupTestCase):
@@ -651,9 +636,8 @@ class CfnTest(GroupTestCase):
         # AUTO leaves a cloud with Zaqar as it was.
         self.enterContext(stack_domain.with_zaqar(self.heat))
         self.heat.context = heat_fixture.new_context()
-        stack = self.heat.stack(group('a', signal_transport='AUTO'), 'zaqar')
-        reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
-        assert 'create_stack' in reason
+        whole = group('a', signal_transport='AUTO')
+        assert 'create_stack' in self.fails(whole, {}, 'zaqar')[1]
 
 
 class NestingTest(GroupTestCase):

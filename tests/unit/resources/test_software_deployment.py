@@ -105,8 +105,7 @@ class LifeTest(deployments.DeploymentTestCase):
         self.configure(swift_error_budget=20)
         # The row is complete as it is written, before the server knows.
         attempts = self.break_database(server_metadata, 'tell', 10**6)
-        stack = self.heat.stack(whole)
-        self.failed(self.heat.begin(stack, 'CREATE'), stack)
+        stack, _ = self.fails(whole, None)
         assert self.in_metadata(stack) == []
         attempts.clear()
         self.update(stack, whole)
