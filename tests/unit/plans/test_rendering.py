@@ -117,15 +117,14 @@ class RenderTest(testtools.TestCase):
     def test_data_that_is_none_is_told(self):
         # YAML takes the last for a switch.
         wrong = ('{a: b}', '[1]', '[{}]', '[{name: Off}]')
-        for path, texts in (
-            ('roles_data.yaml', wrong),
-            ('network_data.yaml', wrong),
-            ('j2_excludes.yaml', ('[a]', 'name: a')),
+        for path, text in (
+            *(('roles_data.yaml', text) for text in wrong),
+            ('network_data.yaml', '[1]'),
+            *(('j2_excludes.yaml', text) for text in ('[a]', 'name: a')),
         ):
-            for text in texts:
-                files = {path: text.encode(), 'x.j2.yaml': b''}
-                with pytest.raises(errors.Invalid, match=path):
-                    rendering.render(files)
+            files = {path: text.encode(), 'x.j2.yaml': b''}
+            with pytest.raises(errors.Invalid, match=path):
+                rendering.render(files)
 
     def test_what_takes_too_much_is_stopped(self):
         # One operation that no signal of Python interrupts.
