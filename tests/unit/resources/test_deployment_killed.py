@@ -223,7 +223,11 @@ class DatabaseTest(deployments.DeploymentTestCase):
         assert self.config_ids() == {stack['config'].resource_id}
         self.assert_nothing_waits()
         # As it is cancelled, before Heat asks whether it has ended.
-        begun, task = self.begun()
+        self.answer = None
+        begun = self.heat.stack(deployments.template(), 'begun')
+        task = self.heat.begin(begun, 'CREATE')
+        while not self.deployment_rows():
+            self.step(task)
         with breaks(rows, 'withdraw'):
             task.cancel()
         assert 'Cannot withdraw' in logged.output
