@@ -62,13 +62,9 @@ class Container:
             raise errors.NotFound(f'Plan {self._name} has no file {path}')
         return content
 
-    def fetch(
-        self,
-        paths: abc.Collection[str],
-        progress: pools.Progress | None = None,
-    ) -> dict[str, bytes]:
+    def fetch(self, paths: abc.Collection[str]) -> dict[str, bytes]:
         """Return the contents of those paths that exist."""
-        contents = self._pool.each(self._read, paths, progress)
+        contents = self._pool.each(self._read, paths)
         return {
             path: content
             for path, content in zip(paths, contents, strict=True)

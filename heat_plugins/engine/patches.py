@@ -268,9 +268,9 @@ def _let_replaced_read(authorize: _Function) -> _Function:
     def authorize_its_user(
         service: Any, cnxt: Any, stack: Any, resource_name: str
     ) -> Any:
-        if authorize(service, cnxt, stack, resource_name):
-            return True
-        return resources.show_replaced(stack, resource_name, cnxt.user_id)
+        return authorize(
+            service, cnxt, stack, resource_name
+        ) or resources.show_replaced(stack, resource_name, cnxt.user_id)
 
     return authorize_its_user
 

@@ -69,8 +69,23 @@ class Sweep:
         if container is not None:
             hub.call(stack, lambda: self._run(hub, container))
             self.container = None
-        elif not self._is_adopted:
-            self._run_without_url(hub)
+        elif not self._is_adopted and not resources.has_deployments(
+            self._deployment.context, hub.root_stack_id
+        ):
+            # Runs may have made it.
+            try:
+                hub.call(stack, lambda: self._drop_unused(hub, hub.container))
+            except errors.ServiceError as exc:
+                # Most likely there is no object store, and so no container.
+                LOG.info(
+                    '%(deployment)s: container %(container)s may hold '
+                    'leftover objects of runs: %(error)s',
+                    {
+                        'deployment': self._deployment.label,
+                        'container': hub.container,
+                        'error': exc,
+                    },
+                )
         return True
 
     def _run(self, hub: hubs.Hub, container: str) -> None:
@@ -85,28 +100,6 @@ class Sweep:
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)
         self._drop_unused(hub, container)
-
-    def _run_without_url(self, hub: hubs.Hub) -> None:
-        """Delete the container, which runs may have made, with the last."""
-        deployment = self._deployment
-        if resources.has_deployments(deployment.context, hub.root_stack_id):
-            return
-        try:
-            hub.call(
-                deployment.stack,
-                lambda: self._drop_unused(hub, hub.container),
-            )
-        except errors.ServiceError as exc:
-            # Most likely there is no object store, and so no container.
-            LOG.info(
-                '%(deployment)s: container %(container)s may hold leftover '
-                'objects of runs: %(error)s',
-                {
-                    'deployment': deployment.label,
-                    'container': hub.container,
-                    'error': exc,
-                },
-            )
 
     def _drop_unused(self, hub: hubs.Hub, container: str) -> None:
         if transports.container_in_use(self._deployment, container):

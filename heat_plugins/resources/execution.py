@@ -232,8 +232,7 @@ class Execution(mistral_calls.MistralCalls):
 
     def _runs(self) -> list[list[str]]:
         """Return the ID and the action of each execution, the latest last."""
-        runs: list[list[str]] = json.loads(self.data().get(_RUNS, '[]'))
-        return runs
+        return list(json.loads(self.data().get(_RUNS, '[]')))
 
     def _step(self, run: _Run | None) -> bool:
         """Say whether a run has succeeded; Heat asks again until it has.

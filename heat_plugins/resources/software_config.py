@@ -14,7 +14,6 @@ from heat.engine.resources.openstack.heat import structured_config
 from oslo_config import cfg
 
 from heat_plugins import bounds
-from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.configs import config_checking
@@ -24,8 +23,6 @@ from heat_plugins.engine.database import in_process
 from heat_plugins.resources import bases
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 class CheckedConfig(resource.Resource):

@@ -142,9 +142,7 @@ def exists(resource: heat_types.Resource) -> bool:
     credentials as the stack that it updates, and as the stacks in that.
     """
     stack = resource.stack
-    if stack.user_creds_id is None:
-        return False
-    return rows.finds(
+    return stack.user_creds_id is not None and rows.finds(
         stack.context,
         sqlalchemy.select(_Resource.id).where(
             _Resource.name == resource.name,

@@ -18,7 +18,6 @@ from heat.engine import resource
 from oslo_config import cfg
 
 from heat_plugins import bounds
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
@@ -44,8 +43,6 @@ from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 # What an attribute of the group is for a member.
 _SHOWN = {

@@ -11,7 +11,6 @@ from heat.engine import resource
 from heat.engine import support
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import wording
@@ -23,8 +22,6 @@ from heat_plugins.mistral import triggers
 from heat_plugins.resources import bases
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 #: Of the types that Heat has no class of its own for.
 NOT_HEATS = support.SupportStatus(
