@@ -43,6 +43,9 @@ DEPTH: Final = 64
 #: Known names among which `closest` searches.
 CANDIDATES: Final = 1000
 
+# Of a number.
+_DIGITS: Final = 10
+
 # To compare two names takes the cube of their length.
 _COMPARED_LENGTH: Final = 64
 
@@ -64,6 +67,16 @@ def cut(text: str, limit: int = TEXT) -> str:
 def shortened(text: str, limit: int = NAME) -> str:
     """Return a text of at most `limit` characters; a cut one ends in "…"."""
     return text if len(text) <= limit else f'{text[: limit - 1]}…'
+
+
+def number(text: str) -> int | None:
+    """Return the number that a text is; None for any other text.
+
+    Python reads none of thousands of digits; no limit of ours has over ten.
+    """
+    digits = text.lstrip('0') or '0'
+    is_read = text.isdecimal() and len(digits) <= _DIGITS
+    return int(digits) if is_read else None
 
 
 def listed(

@@ -232,13 +232,15 @@ class Update:
         if row.status == heat_values.COMPLETE and row.action != DELETE:
             if row.is_unhealthy:
                 return asked(UPDATE) or asked(CREATE)
-            is_told = self.changed is not None and self.is_after_update
-            if (
+            # Heat says what has changed since the last update, if that has
+            # succeeded.
+            is_known = self.changed is not None and self.is_after_update
+            is_up_to_date = (
                 self._has_transport(row)
                 and PROPERTIES.isdisjoint(self.changed or ())
-                and (is_told or is_given(row, draft(member, row.action)))
-            ):
-                # It is up to date.
+                and (is_known or is_given(row, draft(member, row.action)))
+            )
+            if is_up_to_date:
                 return _untold(member, row) if self.changed is None else None
             return asked(UPDATE)
         if (

@@ -75,13 +75,12 @@ class Cancellation:
         self._poll_if_due(stack.context)
         seen_at, seen = self._seen
         traversal = seen.get(stack.id) if seen_at > since else None
-        # It has none if something else in the stack has failed; running
-        # actions may end.
-        if traversal is None or traversal.current_traversal in (
-            stack.current_traversal,
-            None,
-            '',
+        if traversal is None or (
+            traversal.current_traversal == stack.current_traversal
         ):
+            return False
+        if not traversal.current_traversal:
+            # Something else in the stack has failed; running actions may end.
             return False
         if (
             traversal.status == stack.FAILED

@@ -94,7 +94,7 @@ class Shared(Generic[_Key, _Value]):
             return value
 
     def values(self) -> list[_Value]:
-        """Return all that are kept, while other threads may add some."""
+        """Return a copy of all values, the latest used last."""
         with self._lock:
             return [*self.kept.values()]
 
@@ -240,7 +240,7 @@ class Turns:
     :param lease: seconds.
     :param clock: seconds, monotonic.
     :param places: how many may do it at a time.
-    :ivar changed: notified when a turn ends.
+    :param changed: what threads wait for.
     :ivar present: one for each thread that has a turn or wants one.
     """
 
@@ -250,11 +250,12 @@ class Turns:
         clock: abc.Callable[[], float] = time.monotonic,
         *,
         places: int = 1,
+        changed: threading.Condition | None = None,
     ) -> None:
         self._lease = lease
         self._places = places
         self._clock = clock
-        self.changed = threading.Condition()
+        self._changed = changed or threading.Condition()
         self.present: set[object] = set()
         # Until when those hold their turn that have one.
         self._holders: dict[object, float] = {}
@@ -265,16 +266,16 @@ class Turns:
         own = object()
         self.present.add(own)
         try:
-            with self.changed:
+            with self._changed:
                 while pause := self._pause():
-                    self.changed.wait(pause)
+                    self._changed.wait(pause)
                 self._holders[own] = self._clock() + self._lease
             yield
         finally:
-            with self.changed:
+            with self._changed:
                 self._holders.pop(own, None)
                 self.present.discard(own)
-                self.changed.notify()
+                self._changed.notify()
 
     def _pause(self) -> float:
         """Return for how long all places are taken at most."""

@@ -5,29 +5,47 @@ from collections import abc
 import contextlib
 import dataclasses
 import time
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.content import sources
 from heat_plugins.content import storage
+from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import exporting
 from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.deploy import plan_stacks
+from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 
 # Levels of lists and maps in a record: more than in a text of a plan.
 _DEPTH = 128
+
+# Files of an export that are in memory at a time.
+_CHUNK = 64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """The secrets that a tarball lacks, and the files with other secrets.
+
+    :ivar values: names of set parameters.
+    :ivar passwords: the number of generated passwords.
+    :ivar files: of the plan that set secrets; the tarball has them unchanged.
+    """
+
+    values: tuple[str, ...] = ()
+    passwords: int = 0
+    files: tuple[str, ...] = ()
 
 
 class Plans:
@@ -164,16 +182,23 @@ class Plans:
 
     def export(
         self, name: str, file: BinaryIO, *, secrets: bool = False
-    ) -> exporting.LeftOut:
+    ) -> LeftOut:
         """Write a plan as a tarball (gzip).
 
         :param secrets: whether to write generated passwords and the values
-            of secret parameters, too; see `exporting`.
+            of secret parameters, too.
         """
-        fetch = self._container(name).fetch
-        return exporting.write(
-            self.load(name), fetch, file, with_secrets=secrets
-        )
+        plan, fetch = self.load(name), self._container(name).fetch
+        environment, left_out = plan.environment, LeftOut()
+        if not secrets:
+            environment, left_out = _without_secrets(environment, fetch)
+        text, paths = environment.to_text().encode(), sorted(plan.entries)
+        with tarballs.writer(file) as add:
+            for start in range(0, len(paths), _CHUNK):
+                contents = fetch(paths[start : start + _CHUNK])
+                for path, content in contents.items():
+                    add(path, text if path == environments.PATH else content)
+        return left_out
 
     # Looking
 
@@ -322,3 +347,60 @@ class Plans:
     def _container(self, name: str) -> plans.PlanContainer:
         """Return the container of a plan."""
         return plans.PlanContainer(self.store, name, self._pool)
+
+
+def _without_secrets(
+    plan: environments.PlanEnvironment, fetch: references.Fetch
+) -> tuple[environments.PlanEnvironment, LeftOut]:
+    """Return a plan's environment without secret values.
+
+    The names of generated passwords stay, so that new ones are generated. The
+    values of secret parameters, and of those that no template has, are left
+    out; all values are where the templates are unreadable. Files stay.
+    """
+    names = secrecy.SecretNames(secret=frozenset(), known=frozenset())
+    files: tuple[str, ...] = ()
+    with contextlib.suppress(errors.Error):
+        content = references.resolve(plan, fetch)
+        names = secrecy.SecretNames.of(content, plan)
+        files = tuple(
+            dict.fromkeys(
+                path
+                for path, values in secrecy.set_in(content)
+                if not path.startswith(f'{environments.PATH}#')
+                and any(names.texts(values))
+            )
+        )
+    left_out: set[str] = set()
+
+    def shown(section: abc.Mapping[str, Any]) -> dict[str, Any]:
+        hidden = {name for name in section if not names.may_be_seen(name)}
+        left_out.update(map(str, hidden))
+        return {k: v for k, v in section.items() if k not in hidden}
+
+    def entry(given: environments.Entry) -> environments.Entry:
+        if given.data is None:
+            return given
+        data = {
+            name: shown(section)
+            if name in secrecy.SECTIONS and isinstance(section, dict)
+            else section
+            for name, section in given.data.items()
+        }
+        return environments.Entry(data=data)
+
+    exported = dataclasses.replace(
+        plan,
+        passwords=dict.fromkeys(plan.passwords),
+        parameter_defaults=shown(plan.parameter_defaults),
+        derived_parameters=shown(plan.derived_parameters),
+        workflow_parameters=shown(plan.workflow_parameters),
+        environments=tuple(map(entry, plan.environments)),
+    )
+    return exported, LeftOut(
+        values=tuple(sorted(left_out)),
+        passwords=sum(
+            password is not None for password in plan.passwords.values()
+        ),
+        files=files,
+    )

@@ -479,7 +479,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
     def handle_create(self) -> None:
         """Store the schedule, and let the engine keep it."""
         self.resource_id_set(self.uuid)
-        now = int(time.time())
+        now = _now()
         kept = _Kept(
             schedule=self._schedule(self.properties),
             record=schedule_deciding.ScheduleRecord(
@@ -509,7 +509,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
         missed: list[int] = []
 
         def change(kept: _Kept) -> _Kept:
-            changed = kept.with_schedule(schedule, int(time.time()))
+            changed = kept.with_schedule(schedule, _now())
             missed.append(changed.record.missed - kept.record.missed)
             book = changed.book
             if self.NOTIFY in prop_diff:
@@ -527,7 +527,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
 
     def _tell_of_no_time(self, schedule: schedules.Schedule) -> None:
         """Write an event if all times of a schedule have passed."""
-        if not schedule.next(1, int(time.time()) - schedule.delay):
+        if not schedule.next(1, _now() - schedule.delay):
             self._add_event(
                 self.action,
                 self.status,
@@ -556,7 +556,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
 
     def handle_resume(self) -> None:
         """Skip the ticks that were due while the stack was suspended."""
-        self._change(lambda kept: kept.resumed_stack(int(time.time())))
+        self._change(lambda kept: kept.resumed_stack(_now()))
 
     def restore_prev_rsrc(self, convergence: bool = False) -> None:
         """Skip the ticks that were due while a replacement served it."""
@@ -584,9 +584,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             wanted = schedule_signals.read(details)
             callers.check_may_update(callers.of(self.stack))
             if not self._change(
-                lambda kept: wanted.follow(
-                    self._settled(kept), int(time.time())
-                )
+                lambda kept: wanted.follow(self._settled(kept), _now())
             ):
                 raise errors.NotFound(
                     'the schedule was never created: update the stack'
@@ -603,7 +601,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             # What does not tell, or not yet, decides nothing.
             with contextlib.suppress(errors.Error):
                 head = run_room.room().head(self.stack.tenant_id, run_id)
-        return kept.settled(head, int(time.time())) if head else kept
+        return kept.settled(head, _now()) if head else kept
 
     # What is shown
 
@@ -627,7 +625,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
             'its stack is suspended or being deleted' if is_off else ''
         )
         # What a jitter delays has yet to start.
-        since = max(record.since, int(time.time()) - schedule.delay)
+        since = max(record.since, _now() - schedule.delay)
         ticks = [] if why_paused else schedule.next(_UPCOMING, since)
         shown: dict[str, Any] = {
             'when': schedule.cron or schedule.at,
@@ -670,3 +668,8 @@ def _receiver(given: object) -> dict[str, str]:
         '"notify" must be a map with the texts "url" and "secret", and '
         'perhaps "events", "after" and "waits"'
     )
+
+
+def _now() -> int:
+    """Return the time in whole seconds, as a schedule counts it."""
+    return int(time.time())

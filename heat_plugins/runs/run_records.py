@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.runs import notifying
@@ -241,9 +242,9 @@ class RunLimits:
         for name, least in _LEAST.items():
             value = limits.get(name, least)
             # YAQL and templates make texts of numbers.
-            is_short = isinstance(value, str) and len(value) <= _DIGITS
-            if is_short and value.isdecimal():
-                limits[name] = value = int(value)
+            number = bounds.number(value) if isinstance(value, str) else None
+            if number is not None:
+                limits[name] = value = number
             if value is None and least:
                 continue
             # A bool is an int, too.
@@ -260,9 +261,6 @@ class RunLimits:
 
 #: What limits there are.
 LIMIT_NAMES = tuple(field.name for field in dataclasses.fields(RunLimits))
-
-# The most digits of a number that is a text.
-_DIGITS = 10
 
 # Limits that are numbers, and the least of each.
 _LEAST = {

@@ -182,10 +182,9 @@ class ProjectStacks(OwnHeat):
                     self._context, stack_id=resource.stack_id
                 )
             stack = self._loaded[resource.stack_id]
+            loaded = stack.resource_get(resource.name)
             try:
-                return stack.resource_get(resource.name).attributes._resolver(
-                    name
-                )
+                return loaded.attributes._resolver(name)
             except db_exception.DBError:
                 raise
             except Exception:

@@ -622,7 +622,7 @@ class Leader:
     def take(self, found: run_store.Awaiting, answer: stepping.Answer) -> bool:
         """Store an answer that came to this engine; say whether it counts.
 
-        Another engine that leads the run sees that when it next polls.
+        If another engine leads the run, that reads the row at its next poll.
         """
         key, before = found.key, found.run.attempts[0]
         if key.run_id in self._led:

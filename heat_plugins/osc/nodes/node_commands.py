@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import functools
 import json
 import pathlib
 import time
@@ -77,12 +78,16 @@ class NodeCommand(common.Report):
 
     shared = (plan_common.NO_LONGER_NEEDED,)
 
+    @functools.cached_property
+    def core(self) -> node_operations.NodeOperations:
+        """The operations on nodes."""
+        return operations(self.app.client_manager)
+
     def done(self, kind: str, **arguments: Any) -> node_operations.Report:
         """Return the report of work on nodes, and set the exit code for it.
 
         :param kind: see `node_operations.begin`, which takes `arguments`.
         """
-        core = operations(self.app.client_manager)
         show = progress.Nodes(self.progress)
         inspected: list[str] = []
 
@@ -92,7 +97,7 @@ class NodeCommand(common.Report):
                 if move.verb == 'inspect':
                     inspected[:] = [member.uuid for member in move.members]
 
-        job, state = node_operations.begin(core, kind, arguments)
+        job, state = node_operations.begin(self.core, kind, arguments)
         try:
             step = jobs.drive(
                 job,
@@ -107,7 +112,7 @@ class NodeCommand(common.Report):
             self.exit_code = common.INTERRUPTED
             # A node that was just sent cannot be aborted at once.
             for _ in range(_ABORTING):
-                if not core.abort(inspected)['moving']:
+                if not self.core.abort(inspected)['moving']:
                     break
                 time.sleep(1)
             return {'nodes': [], 'moved': [], 'found': []}
@@ -193,7 +198,7 @@ class ListNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            operations(self.app.client_manager).list(),
+            self.core.list(),
             {
                 'Name': 'name',
                 'UUID': 'uuid',
@@ -246,9 +251,8 @@ class IntrospectNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         nodes = _nodes(parsed_args)
-        core = operations(self.app.client_manager)
         if parsed_args.abort:
-            stopped = core.abort(nodes)['nodes']
+            stopped = self.core.abort(nodes)['nodes']
             return ('UUID',), [(uuid,) for uuid in stopped]
         report = self.done(
             'introspect',
@@ -262,7 +266,7 @@ class IntrospectNodes(NodeCommand):
             with common.access('write', parsed_args.save):
                 path = private_files.folder(pathlib.Path(parsed_args.save))
                 for machine in report['found']:
-                    inventory = core.inventory(machine['uuid'])
+                    inventory = self.core.inventory(machine['uuid'])
                     name = machine['name'] or machine['uuid']
                     file = private_files.file_name(f'{name}.json')
                     text = json.dumps(inventory, indent=2) + '\n'

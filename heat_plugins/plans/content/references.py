@@ -212,27 +212,25 @@ def check(
         },
         'resource_registry': plan.resource_registry,
     }
-    # In the order of merging. Those without content are files of the plan.
-    merged: list[tuple[str, abc.Mapping[str, Any] | None]] = [
-        (PASSWORDS, {'parameter_defaults': passwords} if passwords else {}),
-        *(
-            (f'{environments.PATH}#environments[{number}]', entry.data or {})
-            if entry.path is None
-            else (entry.path, None)
-            for number, entry in enumerate(plan.environments)
-        ),
-        (SET, {name: dict(values) for name, values in last.items() if values}),
-    ]
     walk = Walk(fetch)
     keys = []
-    for key, content in merged:
-        if content is None:
-            walk.want(key, LinkKind.ENVIRONMENT)
-        elif content:
+
+    def take(key: str, content: abc.Mapping[str, Any]) -> None:
+        if content:
             walk.take(key, texts.dump(content), LinkKind.ENVIRONMENT)
+            keys.append(key)
+
+    # In the order of merging.
+    take(PASSWORDS, {'parameter_defaults': passwords} if passwords else {})
+    for number, entry in enumerate(plan.environments):
+        if entry.path is None:
+            take(
+                f'{environments.PATH}#environments[{number}]', entry.data or {}
+            )
         else:
-            continue
-        keys.append(key)
+            walk.want(entry.path, LinkKind.ENVIRONMENT)
+            keys.append(entry.path)
+    take(SET, {name: dict(values) for name, values in last.items() if values})
     walk.want(plan.template, LinkKind.TEMPLATE)
     walk.run()
     lacking = sorted({plan.template, *keys} - set(walk.files))

@@ -17,6 +17,7 @@ from heat_plugins import jobs
 from heat_plugins import masking
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plans
+from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.parameters import parameters
@@ -147,20 +148,8 @@ class Deployer:
                 annex = self._plans.annex(plan)
                 deploy_records.check(annex, plan, self._plans.clock())
                 content = self._plans.resolve(plan)
-                tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
                 with secrecy.guarding(content, plan.environment):
-                    if stack is None:
-                        stack_id = self._stacks.create(
-                            name, content, tags=tags, timeout=timeout
-                        )
-                        started = Started(stack_id=stack_id, action='CREATE')
-                    else:
-                        started = dataclasses.replace(
-                            self._after(stack), action='UPDATE'
-                        )
-                        self._stacks.replace(
-                            stack, content, tags=tags, timeout=timeout
-                        )
+                    started = self._give(plan, stack, content, timeout)
                 deploy_records.write_deployed(
                     annex, plan.content_hash, content, self._plans.clock()
                 )
@@ -170,6 +159,24 @@ class Deployer:
                 steps=wanted,
                 warnings=content.warnings,
             )
+
+    def _give(
+        self,
+        plan: plans.Plan,
+        stack: heat_values.Stack | None,
+        content: references.Resolved,
+        timeout: int | None,
+    ) -> Started:
+        """Let Heat create or update the stack of a plan."""
+        tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
+        if stack is None:
+            stack_id = self._stacks.create(
+                plan.name, content, tags=tags, timeout=timeout
+            )
+            return Started(stack_id=stack_id, action='CREATE')
+        started = dataclasses.replace(self._after(stack), action='UPDATE')
+        self._stacks.replace(stack, content, tags=tags, timeout=timeout)
+        return started
 
     def _after(self, stack: heat_values.Stack) -> Started:
         """Return from where to follow a deployment of a stack."""

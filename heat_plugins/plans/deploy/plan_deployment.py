@@ -67,53 +67,61 @@ class Deploy:
         :raises errors.Refused: a validation that the plan requires did not
             pass, or the stack cannot be deployed to now.
         """
-        if state.phase is DeployPhase.VALIDATE:
-            groups = self._deployer.required(state.plan)
-            if groups and outcome is None:
-                call = jobs.Call(
-                    kind=jobs.CallKind.WORKFLOW,
-                    name=VALIDATIONS,
-                    input={'plan': state.plan, 'groups': groups},
+        match state.phase:
+            case DeployPhase.VALIDATE:
+                return self._validate(state, outcome)
+            case DeployPhase.START:
+                started = self._deployer.start(
+                    state.plan,
+                    before=state.started,
+                    timeout=state.timeout,
+                    take_over=state.take_over,
                 )
-                return jobs.JobStep(state=state, call=call)
-            if outcome is not None and not outcome.success:
-                raise errors.Refused(
-                    'Validations that the plan requires have not passed: '
-                    f'{outcome.reason}'
+                state = dataclasses.replace(
+                    state, phase=DeployPhase.FOLLOW, started=started
                 )
-            # A repetition of the next step finds its own deployment by this.
-            state = dataclasses.replace(
-                state,
-                phase=DeployPhase.START,
-                started=self._deployer.observe(state.plan),
+                return jobs.JobStep(state=state, next_look=deploying.SOONEST)
+            case DeployPhase.FOLLOW:
+                stack = self._deployer.poll(
+                    state.started.stack_id, state.started.before
+                )
+                state = dataclasses.replace(state, stack=stack)
+                if not stack['success']:
+                    return jobs.JobStep(
+                        state=state,
+                        next_look=stack['next_look'],
+                        success=stack['success'],
+                        reason=f'{stack["status"]}: {stack["reason"]}',
+                    )
+                state = dataclasses.replace(state, phase=DeployPhase.CONFIGURE)
+                return self._configure(state)
+            case DeployPhase.CONFIGURE:
+                return self._configure(state, outcome)
+
+    def _validate(
+        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
+    ) -> Step:
+        """Run the validations that the plan requires."""
+        groups = self._deployer.required(state.plan)
+        if groups and outcome is None:
+            call = jobs.Call(
+                kind=jobs.CallKind.WORKFLOW,
+                name=VALIDATIONS,
+                input={'plan': state.plan, 'groups': groups},
             )
-            return jobs.JobStep(state=state)
-        if state.phase is DeployPhase.START:
-            started = self._deployer.start(
-                state.plan,
-                before=state.started,
-                timeout=state.timeout,
-                take_over=state.take_over,
+            return jobs.JobStep(state=state, call=call)
+        if outcome is not None and not outcome.success:
+            raise errors.Refused(
+                'Validations that the plan requires have not passed: '
+                f'{outcome.reason}'
             )
-            state = dataclasses.replace(
-                state, phase=DeployPhase.FOLLOW, started=started
-            )
-            return jobs.JobStep(state=state, next_look=deploying.SOONEST)
-        if state.phase is DeployPhase.CONFIGURE:
-            return self._configure(state, outcome)
-        stack = self._deployer.poll(
-            state.started.stack_id, state.started.before
+        # A repetition of the next step finds its own deployment by this.
+        state = dataclasses.replace(
+            state,
+            phase=DeployPhase.START,
+            started=self._deployer.observe(state.plan),
         )
-        state = dataclasses.replace(state, stack=stack)
-        if stack['success']:
-            state = dataclasses.replace(state, phase=DeployPhase.CONFIGURE)
-            return self._configure(state)
-        return jobs.JobStep(
-            state=state,
-            next_look=stack['next_look'],
-            success=stack['success'],
-            reason=f'{stack["status"]}: {stack["reason"]}',
-        )
+        return jobs.JobStep(state=state)
 
     def output(self, state: PlanDeployment) -> dict[str, Any]:
         """Return the output of the workflow."""

@@ -33,9 +33,6 @@ _KINDS = {
     'String': 'a text',
 }
 
-# The most digits of a time limit.
-_DIGITS = 10
-
 # What every server of Heat has.
 _OF_SERVERS = 'os_collect_config'
 
@@ -95,13 +92,7 @@ class TemplateSources:
         """
         value = self._value(resource, name)
         texts = map(str, (value, None if value is None else otherwise))
-        limits = (
-            int(text)
-            for text in texts
-            # Python reads no number of thousands of digits.
-            if text.isdecimal() and len(text) <= _DIGITS
-        )
-        return next(filter(None, limits), None)
+        return next(filter(None, map(bounds.number, texts)), None)
 
     def _value(self, resource: heat_values.Resource, name: str) -> Any:
         """Return a property of a resource, as its template in Heat says.

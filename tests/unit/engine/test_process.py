@@ -126,9 +126,7 @@ def clock():
 
 
 def made(clock, places=1):
-    turns = process.Turns(0.5, lambda: clock.now, places=places)
-    turns.changed = clock
-    return turns
+    return process.Turns(0.5, lambda: clock.now, places=places, changed=clock)
 
 
 def test_a_turn_holds_up_the_next_for_its_lease_and_not_after_a_failure(clock):

@@ -54,8 +54,8 @@ class CreateTest(testtools.TestCase):
         assert set(self.cloud.objects()) == set(fakes.content())
         assert set(plan.entries) == set(fakes.content())
         made = plan.environment
-        found = plan.container, made.name, made.description, made.enabled
-        assert found == ('plan', 'plan', 'A test', ('base.yaml',))
+        found = made.name, made.description, made.enabled
+        assert found == ('plan', 'A test', ('base.yaml',))
 
     def test_a_name_that_is_taken_is_left_alone(self):
         def refused(said, **options):

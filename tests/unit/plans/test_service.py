@@ -12,8 +12,8 @@ from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_claims
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import exporting
 from tests.unit import fake_swift
 from tests.unit.plans import fakes
 
@@ -259,8 +259,8 @@ class PlansTest(fakes.PlanCase):
         )
         secret = self.plan.environment.passwords['secret']
         for secrets, left in (
-            (False, exporting.LeftOut(values=('secret',), passwords=1)),
-            (True, exporting.LeftOut()),
+            (False, plan_service.LeftOut(values=('secret',), passwords=1)),
+            (True, plan_service.LeftOut()),
         ):
             left_out, file = self.exported(secrets=secrets)
             assert left_out == left
