@@ -57,7 +57,7 @@ RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
 ARGS ?=
 
 PYTEST = $(PYTHON) -m pytest --numprocesses $(JOBS) --durations 30
-TIMES := $(MINICLOUD_HOME)/times.json
+TIMES := $(MINICLOUD_HOME)/times
 
 .DEFAULT_GOAL := help
 
@@ -70,7 +70,12 @@ TIMED := lint unit docs functional functional-quick test test-rest test-all \
 .PHONY: help install-production install-rgw install-browser $(TIMED) $(TIMED:%=do-%)
 
 help:
-	@python3 tests/timing.py list $(TIMES) Makefile
+	@printf '%-25s%19s\n' '' 'last run took'
+	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | \
+	while read -r target purpose; do \
+	    took=$$(cat $(TIMES)/$$target 2>/dev/null || echo -); \
+	    printf 'make %-20s%19s  %s\n' "$$target" "$$took" "$$purpose"; \
+	done
 
 pictures: ## draw the pages' pictures again; needs Debian's graphviz
 demo: ## watch a real Heat deploy software and run workflows
@@ -102,8 +107,13 @@ agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
 venv: ## the environment for all of these
 
 $(TIMED):
-	@python3 tests/timing.py run $(TIMES) $@ \
-	    $(MAKE) --no-print-directory do-$@
+	@begun=$$(date +%s); \
+	$(MAKE) --no-print-directory do-$@; code=$$?; \
+	took=$$(($$(date +%s) - begun)); \
+	took="$$((took / 60)) min $$((took % 60)) s"; \
+	[ $$code = 0 ] && end=done || end=failed took="$$took (failed)"; \
+	echo "make $@: $$end after $${took% (failed)}"; \
+	mkdir -p $(TIMES); echo "$$took" >$(TIMES)/$@; exit $$code
 
 do-venv: $(STAMP)
 
@@ -207,8 +217,7 @@ do-test-server: $(STAMP)
 	$(PYTHON) -m pytest --durations 30 $(RERUN) -m server $(SERVER) $(ARGS)
 
 do-kills: $(STAMP)
-	$(PYTHON) -m tests.functional.kills $(ARGS)
-	$(if $(ARGS),,$(PYTHON) -m tests.functional.run_kills)
+	$(PYTHON) -m tests.functional.run_kills $(ARGS)
 
 do-test-heats: $(STAMP)
 	$(PYTHON) -m tox run $(TOX) $(if $(DISCOVER),--discover $(DISCOVER)) \
@@ -261,6 +270,5 @@ do-docs: $(DOCS_STAMP)
 	$(PYTHON) doc/pictures/render.py --check
 	$(PYTHON) -m sphinx -W --keep-going -q -d $(DOCTREES) \
 	    doc/source doc/build/html
-	$(PYTHON) tests/links.py doc/build/html
 	$(PYTHON) -m sphinx -b man -W --keep-going -q -d $(DOCTREES) \
 	    doc/source doc/build/man

@@ -28,8 +28,8 @@ def measure(name, say):
     cloud.down(purge=True)
     cloud.up(profile='production', plugin=base.ROOT)
     try:
-        _leave_out_the_store(cloud)
-        seconds = sorted(_seconds(cloud))
+        with base.no_store(cloud):
+            seconds = sorted(_seconds(cloud))
     finally:
         cloud.down(purge=True)
     say(f'from the POST to the end, s: {[round(each, 2) for each in seconds]}')
@@ -39,15 +39,6 @@ def measure(name, say):
         ['the median', f'{COUNT}', f'{median:.2f}', f'{GOAL}'],
         ['95 of 100', f'{COUNT}', f'{most:.2f}', ''],
     ]
-
-
-def _leave_out_the_store(cloud):
-    admin = cloud.session('admin')
-    services = admin.get('identity', '/services?type=object-store').json()
-    (service,) = services['services']
-    path = f'/endpoints?service_id={service["id"]}'
-    for each in admin.get('identity', path).json()['endpoints']:
-        admin.delete('identity', f'/endpoints/{each["id"]}')
 
 
 def _seconds(cloud):

@@ -305,6 +305,24 @@ def in_demo(cloud: minicloud_client.Cloud, name: str, *roles: str) -> Any:
             assert admin.delete('identity', path).ok
 
 
+@contextlib.contextmanager
+def no_store(cloud: minicloud_client.Cloud) -> Iterator[None]:
+    """Leave the object store out of a cloud's catalogue meanwhile."""
+    admin = cloud.session('admin')
+    found = admin.get('identity', '/services?type=object-store').json()
+    path = f'/endpoints?service_id={found["services"][0]["id"]}'
+    endpoints = admin.get('identity', path).json()['endpoints']
+    for each in endpoints:
+        assert admin.delete('identity', f'/endpoints/{each["id"]}').ok
+    try:
+        yield
+    finally:
+        names = 'interface', 'region_id', 'service_id', 'url'
+        for each in endpoints:
+            body = {'endpoint': {name: each[name] for name in names}}
+            assert admin.post('identity', '/endpoints', body).ok
+
+
 def has_ours(cloud: minicloud_client.Cloud) -> bool:
     """Whether the engine that runs has our types; the pages' check."""
     path = '/resource_types/OS::Heat::SoftwareDeployment'

@@ -81,6 +81,30 @@ def template(definition=ECHO, **properties):
     }
 
 
+def scheduled(month):
+    """Return a template of a workflow and its trigger, as both know them."""
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'workflow': {
+                'type': 'OS::Mistral::Workflow',
+                'properties': {
+                    'type': 'direct',
+                    'description': f'for month {month}',
+                    'tasks': [{'name': 'task', 'action': 'std.noop'}],
+                },
+            },
+            'trigger': {
+                'type': 'OS::Mistral::CronTrigger',
+                'properties': {
+                    'pattern': f'0 0 1 {month} *',
+                    'workflow': {'name': {'get_resource': 'workflow'}},
+                },
+            },
+        },
+    }
+
+
 def example(name):
     content = yaml.safe_load((EXAMPLES / f'{name}.yaml').read_text())
     # To YAML it is a date.

@@ -10,6 +10,7 @@ import pytest
 
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import flows
 from tests.functional import running
 from tests.functional import servers
 
@@ -126,22 +127,7 @@ def _shop():
     for name, options in _GROUPS.items():
         group = base.group(2, **options)
         template['resources'][name] = group['resources']['group']
-    template['resources'] |= {
-        'workflow': {
-            'type': 'OS::Mistral::Workflow',
-            'properties': {
-                'type': 'direct',
-                'tasks': [{'name': 'task', 'action': 'std.noop'}],
-            },
-        },
-        'trigger': {
-            'type': 'OS::Mistral::CronTrigger',
-            'properties': {
-                'pattern': '0 0 1 1 *',
-                'workflow': {'name': {'get_resource': 'workflow'}},
-            },
-        },
-    }
+    template['resources'] |= flows.scheduled(1)['resources']
     return template
 
 

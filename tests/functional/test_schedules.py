@@ -3,7 +3,6 @@
 
 import datetime
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ import pytest
 import yaml
 
 from tests.functional import base
-from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 
@@ -59,11 +57,11 @@ def openstack(cloud, *words):
     return json.loads(cloud.openstack(*command))
 
 
-def started(cloud):
+def started(cloud, stack):
     """Return the runs that the schedule has started."""
     return [
         run
-        for run in running.client(cloud).list()
+        for run in running.client(cloud).list(stack=stack.id)
         if run.created_by == 'schedule schedule'
     ]
 
@@ -104,7 +102,7 @@ def test_each_minute_is_a_run(cloud, stacks, tmp_path):
     stack.action(suspend=None)
     stack.wait('SUSPEND_COMPLETE')
     assert schedule(cloud, 'show')['last_outcome'] == 'complete'
-    made = started(cloud)
+    made = started(cloud, stack)
     assert {found['last_run'], ran} <= {each.id for each in made}
     assert {each.state for each in made} == {'complete'}
     assert len(lines(journal)) == len(made)
@@ -141,14 +139,14 @@ def test_engines_that_die_make_one_run_of_each_time(alone, tmp_path):
         span = '--from', f'{first:%FT%H:%M}', '--to', f'{last:%FT%H:%M}'
         shown = schedule(alone, 'backfill', *span, '--dry-run')
         assert [each['state'] for each in shown] == ['not started'] * 2
-        assert len(started(alone)) == 1
+        assert len(started(alone, stack)) == 1
         schedule(alone, 'backfill', *span)
         alone.crash('heat')
         alone.start('heat')
         for _ in range(2):
             done = schedule(alone, 'backfill', *span, '--wait')
             assert [each['state'] for each in done] == ['complete'] * 2
-        made = started(alone)
+        made = started(alone, stack)
     assert {each['run'] for each in done} <= {each.id for each in made}
     assert {each.state for each in made} == {'complete'}
     # Each has run once.
@@ -167,28 +165,12 @@ echo 'a word that must stay here'
 ! test -e "$journal.bad"
 """
 
-_CONF = """\
-[heat_plugins]
-rescue_interval = 3
-notify_hosts = http://127.0.0.1,http://127.0.0.1:{port}
-"""
-
-
-@pytest.fixture
-def telling(request):
-    """A cloud whose heat-engine may tell a receiver on this machine."""
-    with socket.create_server(('127.0.0.1', 0)) as found:
-        port = found.getsockname()[1]
-    conf = _CONF.format(port=port)
-    for cloud in conftest.clouds(request, 'notices', conf):
-        yield cloud, port
-
-
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_failure_and_the_recovery_are_told(telling, tmp_path):
-    cloud, port = telling
-    hook = {'url': f'http://127.0.0.1:{port}/p4th', 'secret': SECRET}
+def test_a_failure_and_the_recovery_are_told(
+    cloud, stacks, hook_port, tmp_path
+):
+    hook = {'url': f'http://127.0.0.1:{hook_port}/p4th', 'secret': SECRET}
     journal, log = tmp_path / 'journal', tmp_path / 'log'
     bad = tmp_path / 'journal.bad'
     bad.touch()
@@ -204,7 +186,7 @@ def test_a_failure_and_the_recovery_are_told(telling, tmp_path):
     content['outputs']['notify_error'] = {
         'value': {'get_attr': ['schedule', 'notify_error']}
     }
-    stack = base.Stack(cloud.session(), content, name='shop').created()
+    stack = stacks(content, name='shop').created()
     assert schedule(cloud, 'pause')['notify'] == 'http://127.0.0.1'
 
     def run():
@@ -229,7 +211,7 @@ def test_a_failure_and_the_recovery_are_told(telling, tmp_path):
         run()
         assert time.monotonic() - begun < 90
         receiver = subprocess.Popen(
-            [sys.executable, str(NOTICES / 'receiver.py'), str(port)],
+            [sys.executable, str(NOTICES / 'receiver.py'), str(hook_port)],
             env={'NOTICE_SECRET': SECRET},
             stdout=out,
             stderr=subprocess.DEVNULL,
