@@ -17,8 +17,6 @@ from heat_plugins.content import tarballs
 
 _PLAN = 'tripleo-heat-templates'
 
-#: The first and the last of the later releases: OpenStack Queens and Train.
-RELEASES = ('8.4.1', '11.6.0')
 _VALIDATIONS = ('validations-common', '1.9.0')
 
 # They are older than the tools that build packages today: those take the

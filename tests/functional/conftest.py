@@ -291,7 +291,7 @@ def module_stacks(cloud):
 @pytest.fixture
 def mistral(cloud):
     """What the project has in Mistral."""
-    return flows.Mistral(cloud)
+    return flows.Mistral(cloud.session())
 
 
 @pytest.fixture

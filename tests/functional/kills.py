@@ -173,7 +173,7 @@ class Database:
         return [Row(*each) for each in found]
 
     def resource(self, name: str, what: str) -> str:
-        """Return something of a resource; '' if that, or all of it, is gone."""
+        """Return something of a resource; '' if it is gone."""
         rows = self.select(
             f'SELECT {what} FROM resource WHERE name = ?'
             ' ORDER BY id DESC LIMIT 1',
@@ -232,7 +232,7 @@ def strike(
     """Begin something, and kill the engine at a step; return when.
 
     :param gate: the statements that take the next step.
-    :param is_taken: whether the engine has come so far; called again and again.
+    :param is_taken: whether the engine has come so far; called repeatedly.
     :param stand: the seconds for which it stands there.
     """
     database.arm(gate)

@@ -3,10 +3,10 @@
 
 ``make kills`` takes the steps of `kills`, and starts a run on twelve servers
 for each of its own, by a command or by a schedule, kills the engine and starts
-it again. The run, Heat's database and what is left then say whether each server
-has had the action once, each result counts, the limits have held, and the
-webhook was told. It prints the seconds from each kill to the end, and ends with
-0 if all is as it must be.
+it again. The run, Heat's database and what is left then say whether each
+server has had the action once, each result counts, the limits have held, and
+the webhook was told. It prints the seconds from each kill to the end, and ends
+with 0 if all is as it must be.
 
 A step is hit as in `kills`, or by a request that the object store or the
 webhook holds.

@@ -14,7 +14,6 @@ EXAMPLE = base.ROOT / 'contrib/examples/workflows/backup.yaml'
 
 # The sixth field of a pattern is for the seconds.
 OFTEN = '* * * * * */15'
-YEARLY = '0 0 1 1 *'
 
 
 def template():
@@ -31,14 +30,9 @@ def template():
 
 
 @pytest.fixture(scope='module')
-def mistral(cloud):
-    return flows.Executions(cloud.session())
-
-
-@pytest.fixture(scope='module')
 def stack(cloud, module_stacks):
     """A stack whose server has done CREATE, and is switched off then."""
-    found = module_stacks(template(), name='diary', pattern=YEARLY)
+    found = module_stacks(template(), name='diary', pattern=flows.YEARLY)
     with servers.agent(cloud, found):
         found.wait('CREATE_COMPLETE')
     return found
@@ -128,7 +122,7 @@ def test_a_run_outlives_the_workflow_and_ends_by_another(stack, mistral):
     of_the_run = {'run_id': run['id']}
     stopped = mistral.start('software_deployment.wait', **of_the_run)
     waiting = mistral.start('software_deployment.wait', **of_the_run)
-    mistral.stop(stopped)
+    mistral.set_state(stopped, 'CANCELLED')
     assert mistral.end(stopped)['state'] == 'CANCELLED'
     cancelled = mistral.run('software_deployment.cancel', **of_the_run)
     requests = cancelled['output']['run']['requests']

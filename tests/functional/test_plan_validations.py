@@ -151,12 +151,12 @@ def test_stopped_or_cancelled_they_leave_no_process(cloud, plan):
     assert outcomes(found) == {'slow': 'STOPPED'}
     assert sleeping() == 0
 
-    mistral = flows.Executions(cloud.session())
+    mistral = flows.Mistral(cloud.session())
     execution = mistral.start(
         'validations.run_group', plan=plan.name, group='slow'
     )
     base.until(lambda: sleeping() == 2, 120)
-    mistral.stop(execution)
+    mistral.set_state(execution, 'CANCELLED')
     base.until(lambda: not sleeping(), 120)
     base.until(lambda: plan.runs()[0]['State'] == 'STOPPED')
     assert mistral.show(execution)['state'] == 'CANCELLED'

@@ -28,7 +28,7 @@ def test_definition_runs_by_signals_of_every_kind(cloud, made, mistral):
     assert flows.signalled(stack)['execution_id'] == ran['id']
     # Who repeats a request, as its answer was lost, starts nothing twice.
     began = mistral.states()
-    assert mistral.run(f'{prefix}.greet', id=ran['id']) == ran['id']
+    assert mistral.start(f'{prefix}.greet', execution=ran['id']) == ran['id']
     assert mistral.states() == began
     said = f'Signal: execution {ran["id"]} of {prefix}.greet has started'
     assert flows.events(stack) == [('SIGNAL_COMPLETE', said)]
@@ -163,7 +163,7 @@ def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
         stack.signal('workflow', {})
         ids[stack] = flows.signalled(stack)['execution_id']
         base.until(lambda one=stack: mistral.state(ids[one]) == 'PAUSED')
-    theirs = mistral.run(f'{ended.name}.workflow.slow')
+    theirs = mistral.start(f'{ended.name}.workflow.slow')
     base.until(lambda: mistral.state(theirs) == 'PAUSED')
     for stack in (ended, kept):
         stack.remove()
