@@ -7,7 +7,6 @@ import time
 from tests.bench import engine_state
 from tests.functional import base
 from tests.functional import running
-from tests.functional import servers
 
 #: Runs, each on one server; and the processes of heat-engine.
 COUNT, WORKERS = 50, 4
@@ -59,7 +58,7 @@ def _seconds(cloud):
         )
         url = base.signal_url(configs[0])
         sent = time.monotonic()
-        status = base.post(url, servers.body())
+        status = base.post(url, base.body())
         if status != 200:
             raise RuntimeError(f'heat-api-cfn answers {status}')
         engine_state.until(

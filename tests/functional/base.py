@@ -11,6 +11,7 @@ import contextlib
 import copy
 import dataclasses
 import itertools
+import json
 import os
 import pathlib
 import signal
@@ -65,6 +66,11 @@ class Cloud(minicloud_client.Cloud):
         if folder:
             found['PATH'] = f'{folder}{os.pathsep}{found["PATH"]}'
         return found
+
+    def software(self, words: str, *more: str) -> Any:
+        """Return what ``openstack software deployment …`` shows."""
+        command = 'software', 'deployment', *words.split(), '-f', 'json'
+        return json.loads(self.openstack(*command, *more) or 'null')
 
     def again(self, **options: Any) -> None:
         """Start it with other options, and what `conf` says now."""
@@ -233,6 +239,10 @@ class Deployment:
         """Signal as a server would; the HTTP status that it got."""
         return put(self.signal_url, body)
 
+    def answer(self, **outputs: Any) -> None:
+        """Send the server's result."""
+        answer(self.config, **outputs)
+
 
 def value(config: Template, name: str) -> str:
     """Return an input of a derived config."""
@@ -244,6 +254,16 @@ def value(config: Template, name: str) -> str:
 def signal_url(config: Template) -> str:
     """Return where a server sends the result of a config that it is given."""
     return value(config, 'deploy_signal_id')
+
+
+def body(**outputs: Any) -> bytes:
+    """Return what a server sends as its result."""
+    return json.dumps({'deploy_status_code': 0, **outputs}).encode()
+
+
+def answer(config: Template, **outputs: Any) -> None:
+    """Send a server's result of a config that it was given."""
+    assert put(signal_url(config), body(**outputs)) == 201
 
 
 def put(url: str, body: bytes) -> int:
@@ -437,6 +457,11 @@ class Stack:
                 f'{found["stack_status"]}: {found["stack_status_reason"]}'
             )
         return str(found['stack_status'])
+
+    def acts(self, status: str = 'COMPLETE', **body: Any) -> None:
+        """Have it do something, and wait until that has ended."""
+        self.action(**body)
+        self.wait(f'{next(iter(body)).upper()}_{status}')
 
     def created(self) -> 'Stack':
         """Wait until it is complete; return it."""

@@ -468,7 +468,7 @@ class Group(Subject):
 
     def _answer(self, most: int) -> None:
         """Answer for servers that have something new."""
-        body = servers.body(greeting='hello')
+        body = base.body(greeting='hello')
         self._results += self._put(
             'deploy_signal_id', body, most - self._results
         )

@@ -28,7 +28,6 @@ from heat_plugins.clients import runs
 from tests.functional import base
 from tests.functional import kills
 from tests.functional import running
-from tests.functional import servers
 
 #: The servers, how many may run at a time, how many may fail, and how many
 #: fail where some do.
@@ -288,7 +287,7 @@ class Fleet:
                 continue
             name = self._names[base.value(config, 'deploy_server_id')]
             fails = int(name.removeprefix('member')) < self._failing
-            body = servers.body(
+            body = base.body(
                 deploy_stdout=f'{name} is done', deploy_status_code=int(fails)
             )
             url = base.signal_url(config)

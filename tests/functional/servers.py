@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers of a stack, and what they leave behind where one can see it."""
 
-import json
 import pathlib
 import subprocess
 import sys
@@ -67,11 +66,6 @@ def has_run(agent: base.minicloud_client.Agent) -> set[str]:
         for path in (agent.path / 'var/deployed').glob('*.json')
         if not path.stem.endswith('.notify')
     }
-
-
-def body(**outputs: Any) -> bytes:
-    """Return what a server sends as its result."""
-    return json.dumps({'deploy_status_code': 0, **outputs}).encode()
 
 
 def container(stack: base.Stack) -> str:

@@ -82,8 +82,7 @@ def test_the_trigger_of_the_example_fires_and_runs_out(stacks, mistral):
     assert stack.outputs['upcoming'] == []
     # Mistral has deleted it; a check knows why, and an update creates it.
     assert mistral.triggers() == []
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
+    stack.acts(check=None)
     stack.updated(text, pattern=flows.YEARLY, count=4)
     assert mistral.triggers()[0]['remaining_executions'] == 4
     stack.remove()

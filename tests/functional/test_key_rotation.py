@@ -88,7 +88,7 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(alone):
     before = base.Leftovers.of(alone)
     stack = base.Stack(session, test_runs.template(deployments=2))
     waiting = stack.waiting('deployment0')
-    assert stack.waiting('deployment1').put(servers.body(size='1')) == 201
+    stack.waiting('deployment1').answer(size='1')
     base.until(lambda: stack.deployment('deployment1').status == 'COMPLETE')
     run = running.Commands(alone)
     words = '--stack', stack.name, '--resource', 'deployment1'
@@ -106,8 +106,8 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(alone):
         'HEAD', 'object-store', f'/heat-plugins-{stack.id}'
     ).headers
     assert headers['X-Container-Meta-Temp-Url-Key-2']
-    assert waiting.put(servers.body(size='3')) == 201
-    assert third.put(servers.body(size='4')) == 201
+    waiting.answer(size='3')
+    third.answer(size='4')
     stack.wait('UPDATE_COMPLETE')
     assert stack.deployment('deployment0').config == waiting.config
     sizes = [stack.outputs[f'deployment{n}_size'] for n in range(3)]
@@ -117,11 +117,11 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(alone):
     assert (code, ended['state']) == (3, 'failed')
     assert 'auth_encryption_key has been changed' in str(ended)
     # The URL is good until it expires, and nobody reads what it brings.
-    assert base.put(url, servers.body(size='2')) == 201
+    assert base.put(url, base.body(size='2')) == 201
     assert run('delete', begun)[0] == 0
 
     later = base.Stack(session, base.software())
-    assert later.waiting().put(servers.body(greeting='hello')) == 201
+    later.waiting().answer(greeting='hello')
     later.wait('CREATE_COMPLETE')
     for one in (stack, later):
         one.purge()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on a running stack, by workflows of a real Mistral."""
 
-import json
 import pathlib
 
 import pytest
@@ -73,16 +72,9 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
         backup = pathlib.Path(night['output']['path'])
         assert backup.is_relative_to(agent.path)
         assert backup.read_text() == 'CREATE\n'
-        commands = ('software', 'deployment', 'run', 'list')
-        wanted = ('--stack', 'notes', '--state', 'complete')
-        found = json.loads(cloud.openstack(*commands, *wanted, '-f', 'json'))
+        found = cloud.software('run list --stack notes --state complete')
         assert {one['action'] for one in found} == {'BACKUP'}
-        shown = json.loads(
-            cloud.openstack(
-                *('software', 'deployment', 'run', 'show'),
-                *(found[-1]['id'], '-f', 'json'),
-            )
-        )
+        shown = cloud.software(f'run show {found[-1]["id"]}')
         assert shown['created_by'].startswith('demo, by workflow execution ')
         stack.remove()
     assert made() == before

@@ -7,7 +7,6 @@ what says no.
 
 import json
 import re
-import subprocess
 
 import pytest
 
@@ -46,12 +45,6 @@ def bare(without_mistral):
     """The same cloud; its catalogue has no object store, either."""
     with base.no_store(without_mistral):
         yield without_mistral
-
-
-def run(cloud, command):
-    return subprocess.run(
-        command.split(), env=cloud.env(), capture_output=True, text=True
-    )
 
 
 def test_plans_need_no_mistral(without_mistral, tmp_path):
@@ -99,14 +92,12 @@ def test_the_status_names_what_is_absent_and_each_row_of_the_page_works(bare):
         assert shown['attributes']['signal_transport'] == 'CFN_SIGNAL'
         servers.type_script(typed, base.ROOT, bare.env())
         # Those of web, that of the group, and that by the URL.
+        done = ['complete'] * 5
         base.until(
-            lambda: (
-                [each['state'] for each in software(bare, 'run list')]
-                == ['complete'] * 5
-            )
+            lambda: [e['state'] for e in bare.software('run list')] == done
         )
-        command = 'openstack stack resource show rolling deployments'
-        shown = run(bare, f'{command} --with-attr members -f json').stdout
+        command = 'stack resource show rolling deployments -f json'
+        shown = bare.openstack(*command.split(), '--with-attr', 'members')
         earlier, later = sorted(
             json.loads(shown)['attributes']['members'].values(),
             key=lambda one: str(one['delivered_at']),
@@ -115,24 +106,12 @@ def test_the_status_names_what_is_absent_and_each_row_of_the_page_works(bare):
         assert earlier['ended_at'] <= later['delivered_at']
         (printed,) = [
             each['id']
-            for each in software(bare, 'run list --stack web')
+            for each in bare.software('run list --stack web')
             if each['action'] == 'APPLY'
         ]
-        outputs = software(bare, f'run output {printed}')
+        outputs = bare.software(f'run output {printed}')
         assert outputs['deploy_stdout'].endswith('\n20000\n')
-        command = 'openstack stack delete --yes --wait'
-        run(bare, f'{command} web rolling notes').check_returncode()
+        command = 'stack delete --yes --wait web rolling notes'
+        bare.openstack(*command.split())
     for name in ('first', 'second', 'notes'):
         bare.agent(name).stop(remove=True)
-    for each in software(bare, 'run list'):
-        software(bare, f'run delete {each["id"]}', shown=False)
-
-
-def software(cloud, command, *, shown=True):
-    """Return what a command of ours prints."""
-    words, _, script = command.partition(' -- ')
-    words = f'openstack software deployment {words}'
-    words += ' -f json' * shown + (f' -- {script}' if script else '')
-    done = run(cloud, words)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout) if shown else None

@@ -12,7 +12,6 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import flows
 from tests.functional import running
-from tests.functional import servers
 
 from minicloud_lib import files  # isort: skip
 from minicloud_lib import venv  # isort: skip
@@ -157,8 +156,7 @@ def _answer(stack, action, greeting):
             and 'deploy_signal_id' in [one['name'] for one in config['inputs']]
         ]
 
-    url = base.signal_url(base.until(given)[-1])
-    assert base.put(url, servers.body(greeting=greeting)) == 201
+    base.answer(base.until(given)[-1], greeting=greeting)
 
 
 @pytest.mark.skipif(
@@ -184,8 +182,7 @@ def test_what_the_former_release_stored_goes_on(cloud):
     handed = _handed(waiting)
     assert handed.keys() == former.keys()
     for config in handed.values():
-        body = servers.body(greeting='late')
-        assert base.put(base.signal_url(config), body) == 201
+        base.answer(config, greeting='late')
     waiting.wait('CREATE_COMPLETE')
     assert waiting.outputs['deployment_greeting'] == 'late'
     assert _handed(waiting).keys() == former.keys()

@@ -139,7 +139,7 @@ def test_what_a_server_has_not_seen_times_out_or_is_cancelled_and_never_runs(
     agent.once()
     assert servers.has_run(agent) == before
     # One that had seen it would answer all the same.
-    assert base.put(url, servers.body(size='1')) == 201
+    assert base.put(url, base.body(size='1')) == 201
     late = base.until(lambda: run('show', run_id)[1]['late_result'])
     assert late['status'] == 'complete'
     assert run.state(run_id) == 'cancelled'

@@ -51,12 +51,6 @@ def template(journal, **properties):
     return whole
 
 
-def openstack(cloud, *words):
-    """Run a command about deployments; return what it shows."""
-    command = 'software', 'deployment', *words, '-f', 'json'
-    return json.loads(cloud.openstack(*command))
-
-
 def started(cloud, stack):
     """Return the runs that the schedule has started."""
     return [
@@ -89,7 +83,7 @@ def test_each_minute_is_a_run(cloud, stacks, tmp_path):
         assert found['last_outcome'] == 'complete', found
         assert found['reason'] == ''
         assert lines(journal)[0] == 'BACKUP 9'
-        (listed,) = openstack(cloud, 'schedule', 'list', 'shop')
+        (listed,) = cloud.software('schedule list shop')
         assert (listed['schedule'], listed['paused']) == ('schedule', '')
         paused = schedule(cloud, 'pause', '--note', 'a release')
         assert (paused['paused'], paused['next_times']) == ('a release', [])
@@ -99,8 +93,7 @@ def test_each_minute_is_a_run(cloud, stacks, tmp_path):
         assert len(schedule(cloud, 'resume')['next_times']) == 5
         schedule(cloud, 'pause')
         base.until(lambda: ended(stack), 120)
-    stack.action(suspend=None)
-    stack.wait('SUSPEND_COMPLETE')
+    stack.acts(suspend=None)
     assert schedule(cloud, 'show')['last_outcome'] == 'complete'
     made = started(cloud, stack)
     assert {found['last_run'], ran} <= {each.id for each in made}
@@ -111,8 +104,7 @@ def test_each_minute_is_a_run(cloud, stacks, tmp_path):
 
 
 def schedule(cloud, verb, *options):
-    words = 'schedule', verb, 'shop', 'schedule'
-    return openstack(cloud, *words, *options)
+    return cloud.software(f'schedule {verb} shop schedule', *options)
 
 
 @pytest.mark.long
@@ -225,8 +217,8 @@ def test_a_failure_and_the_recovery_are_told(
             # A run that a command starts is told as well.
             file = tmp_path / 'notify.json'
             file.write_text(json.dumps(hook))
-            words = f'run start BACKUP --stack shop --notify {file}'.split()
-            by_command = openstack(cloud, *words)
+            words = f'run start BACKUP --stack shop --notify {file}'
+            by_command = cloud.software(words)
             assert by_command['notify'] == 'http://127.0.0.1'
             first, second, third, fourth = told(4)
         finally:

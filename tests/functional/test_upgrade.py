@@ -6,7 +6,6 @@ import pytest
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import flows
-from tests.functional import servers
 
 pytestmark = pytest.mark.long
 
@@ -36,7 +35,7 @@ def _updates(stack):
     stack.update(TEMPLATE, who='moon')
     handed = _handed(stack, 'UPDATE', before and before.config['id'])
     assert handed.inputs['who'] == 'moon'
-    assert handed.put(servers.body(greeting='after')) == 201
+    handed.answer(greeting='after')
     stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'after'
 
@@ -74,7 +73,7 @@ class Shop:
         made += [*software, *self._flows]
         first, second, self.handed = [each.waiting() for each in software]
         for handed in (first, second):
-            assert handed.put(servers.body(greeting='before')) == 201
+            handed.answer(greeting='before')
         for stack in (self._complete, self._going, *self._flows):
             stack.wait('CREATE_COMPLETE')
 
@@ -120,9 +119,9 @@ def test_stacks_go_on_in_both_directions(alone):
         # What was in mid-flight is handed out again; the answer to what Heat's
         # own class had handed out is not taken for that of ours.
         stack, handed = shop.waiting, shop.handed
-        assert handed.put(servers.body(greeting='to heat')) == 201
+        handed.answer(greeting='to heat')
         again = _handed(stack, 'CREATE', handed.config['id'])
-        assert again.put(servers.body(greeting='to ours')) == 201
+        again.answer(greeting='to ours')
         stack.wait('CREATE_COMPLETE')
         assert stack.outputs['deployment_greeting'] == 'to ours'
         _updates(stack)
@@ -160,11 +159,11 @@ def test_stacks_go_on_in_both_directions(alone):
         assert not _given(single) & given
         # What was waiting stays in progress, as Heat has it, until an update.
         stack, handed = shop.waiting, shop.handed
-        handed.put(servers.body(greeting='late'))
+        handed.put(base.body(greeting='late'))
         assert stack.status == 'CREATE_IN_PROGRESS'
         stack.update(TEMPLATE)
         again = _handed(stack, 'CREATE', handed.config['id'])
-        assert again.put(servers.body(greeting='again')) == 201
+        again.answer(greeting='again')
         stack.wait('UPDATE_COMPLETE')
         assert stack.outputs['deployment_greeting'] == 'again'
         for stack in lacking:

@@ -142,8 +142,7 @@ def test_update_changes_adds_and_drops_in_place(made, mistral):
     assert flows.finished(stack, count=3)['output'] == {'said': 'default'}
     # What is missing is found, and made again.
     mistral.session.delete(flows.MISTRAL, f'/workflows/{prefix}.echo')
-    stack.action(check=None)
-    stack.wait('CHECK_FAILED')
+    stack.acts('FAILED', check=None)
     assert f'{prefix}.echo' in stack.reason
     stack.updated(flows.template(flows.ECHO, input={'text': 'default'}))
     assert f'{prefix}.echo' in mistral.names()
@@ -212,8 +211,7 @@ def test_triggers_go_over_to_other_workflows_and_leave_nothing(made, mistral):
         one['resource_status_reason'] for one in stack.events('workflow')
     ]
     assert any(f'Mistral keeps {prefix}.quick' in one for one in reasons)
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
+    stack.acts(check=None)
     assert set(mistral.definitions(stack)) == names
     stack.updated(by_clock('new', flows.OFTEN))
 

@@ -7,7 +7,6 @@ import threading
 import time
 
 from tests.functional import base
-from tests.functional import servers
 from tests.functional.production import waits
 
 MISTRAL = 'workflowv2'
@@ -52,7 +51,7 @@ def test_a_broker_and_a_database_that_go_away_are_ridden_out(cloud, stacks):
     cloud.stop('mariadb')
     try:
         for name, deployment in waiting.items():
-            waits.signal(deployment, f'{name} again')
+            deployment.answer(greeting=f'{name} again')
         time.sleep(OUTAGE)
     finally:
         cloud.start('mariadb')
@@ -92,7 +91,7 @@ def test_of_signals_to_two_engines_at_once_one_counts(cloud, stacks):
 
     def by_url(name):
         barrier.wait()
-        waiting[name].put(servers.body(greeting='url'))
+        waiting[name].put(base.body(greeting='url'))
 
     def by_api(name):
         barrier.wait()
