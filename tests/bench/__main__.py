@@ -125,7 +125,7 @@ def _measure(options):
     record = records.new(options)
     plan = _plan(options)
     counts = [scenario.count for scenario, _ in plan]
-    servers = max([*counts, running.WAITING, scheduling.COUNT])
+    servers = max([*counts, scheduling.COUNT])
     try:
         with labs.Lab(options.name, servers, options.store) as lab:
             runner = rounds.Runner(lab, say)

@@ -220,9 +220,6 @@ def _ours(found):
         return figure.of(found, scenario, 'ours')
 
     few, many = (f'{scenarios.SINGLE} {count}' for count in (200, 1000))
-    cfn = f'{scenarios.CFN} 200'
-    # With the sending of all results.
-    whole = (SETUP, COMPLETE, DELETE)
     measured = (
         (
             'time for 1000 over time for 200, the worst of the three',
@@ -230,14 +227,6 @@ def _ours(found):
             lambda: max(
                 value(many, one) / value(few, one)
                 for one in (SETUP, LAST, DELETE)
-            ),
-        ),
-        (
-            'set-up, completion and deletion, over those with TempURLs',
-            *(cfn, 1.5),
-            lambda: (
-                sum(value(cfn, one) for one in whole)
-                / sum(value(few, one) for one in whole)
             ),
         ),
         (
@@ -296,7 +285,7 @@ def measured(rows):
     table = [['', 'N', 'measured', 'goal']]
     for what, n, value, most in rows:
         goal = '' if most is None else f'{most:g}'
-        table.append([what, f'{n:,}', f'{value:.1f}', goal])
+        table.append([what, f'{n:,}', _shown(value), goal])
     return table
 
 

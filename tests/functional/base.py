@@ -20,6 +20,8 @@ import time
 from typing import Any
 import urllib.parse
 
+import psutil
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
 
@@ -349,6 +351,14 @@ def has_ours(cloud: minicloud_client.Cloud) -> bool:
     shown = cloud.session().get('orchestration', path)
     assert shown.ok, shown
     return 'signal_url_lifetime' in shown.json()['properties']
+
+
+def alive(*commands: str) -> int:
+    """Return how many processes of this machine have such a command line."""
+    return sum(
+        ' '.join(each.info['cmdline'] or ()) in commands
+        for each in psutil.process_iter(['cmdline'])
+    )
 
 
 def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that are followed, and stopped, on servers with the add-on."""
 
-import contextlib
 import hashlib
-import pathlib
 import time
 import uuid
 
@@ -88,16 +86,6 @@ def commands(cloud, supervised):
     return running.Commands(cloud, stack=supervised[0])
 
 
-def alive(*words):
-    """Return the processes that have one of these command lines."""
-    found = set()
-    for file in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
-        with contextlib.suppress(OSError):
-            line = file.read_bytes().replace(b'\0', b' ')
-            found.add(line.decode().strip())
-    return found & set(words)
-
-
 @pytest.mark.quick
 @pytest.mark.timeout(240)
 def test_a_run_is_followed_while_it_goes_on(commands):
@@ -160,7 +148,7 @@ def test_a_cancel_stops_what_runs(commands):
         # Its config is gone, so nobody knows what is hidden in the outputs;
         # the server knew, and has masked what it printed.
         assert commands.logs(run)[1] == b'half\n'
-        assert not alive(*_SLEEPS)
+        assert not base.alive(*_SLEEPS)
     # It keeps no other from it.
     run = commands.start('QUICK', *commands.on)
     base.until(lambda: commands.state(run) == 'complete')
@@ -249,9 +237,9 @@ def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
         servers.agent(cloud, stack, 'other', supervised=True),
     ):
         for script in _SLEEPS[4:]:
-            base.until(lambda script=script: alive(script))
+            base.until(lambda script=script: base.alive(script))
         stack.action(cancel_without_rollback=None)
-        base.until(lambda: not alive(*_SLEEPS[4:]))
+        base.until(lambda: not base.alive(*_SLEEPS[4:]))
         stack.wait('CREATE_FAILED')
 
 
