@@ -39,7 +39,7 @@ FUNCTIONAL ?= not server and not installations and not browser
 
 # Where test-production and test-server find their tests, what test-heats runs,
 # with which options of tox, and which Python it finds there, and which Pythons
-# test-pythons and test-rest look for, if not for all that are supported.
+# test-rest looks for, if not for all that are supported.
 PRODUCTION ?= tests/functional
 SERVER ?= tests/functional
 BROWSER ?= tests/functional/test_dashboard.py
@@ -63,7 +63,7 @@ TIMES := $(MINICLOUD_HOME)/times
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
-    test-production test-pythons test-rgw test-server test-installations \
+    test-production test-rgw test-server test-installations \
     test-browser demo-dashboard dashboard-pictures \
     test-heats coverage kills bench demo demo-plan demo-server venv \
     pictures links agent-packages dist
@@ -97,7 +97,6 @@ test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
 test-server: ## virtual machines, and the add-on; as root, on Debian
 test-browser: ## the pages in Horizon, in chromium; as root, on Debian
 test-installations: ## Heat of Debian, of Ubuntu, in a venv; as root, on Debian
-test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 coverage: ## the unit tests, and which branches they do not reach
 kills: ## the engine that delivers, or leads a run, dies at each step
@@ -166,9 +165,6 @@ do-test-rest: $(STAMP)
 
 do-test-all:
 	.ci/run
-
-do-test-pythons: $(STAMP)
-	$(PYTHON) tests/pythons.py run $(PYTHONS)
 
 do-coverage: $(STAMP)
 	$(PYTEST) --dist loadfile --cov heat_plugins \
