@@ -244,24 +244,6 @@ def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(240)
-def test_other_agents_report_at_the_end_and_are_not_stopped(cloud, stacks):
-    stack = stacks(template())
-    commands = running.Commands(cloud, stack=stack)
-    with servers.agent(cloud, stack) as agent:
-        stack.wait('CREATE_COMPLETE')
-        run = commands.start('TALK', *commands.on)
-        code, output, said = commands.logs(run, '-f')
-        assert code == 0
-        assert 'sends output only at the end' in said
-        assert output.startswith(b'step 1\n')
-        run = commands.start('BYTES', *commands.on, '--input', 'rest=20')
-        base.until(lambda: len(servers.has_run(agent)) > 2)
-        code, found = commands('cancel', run, '--wait')
-        assert code == 6, found
-
-
-@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_page_says_what_the_commands_print(cloud, commands):
     section = pages.read('running-actions', 'Follow it, stop it')

@@ -145,29 +145,13 @@ def test_what_a_server_has_not_seen_times_out_or_is_cancelled_and_never_runs(
     assert run.state(run_id) == 'cancelled'
 
 
-def test_a_deployment_and_a_stack_that_go_end_their_runs(cloud, stacks, run):
-    whole = template(deployments=2)
-    stack = stacks(whole, name='short-lived')
+def test_a_stack_that_goes_ends_its_runs(cloud, stacks, run):
+    stack = stacks(template(), name='short-lived')
     with servers.agent(cloud, stack):
         stack.wait('CREATE_COMPLETE')
-
-    def begin(deployment):
-        process = run.begin(
-            *on(stack, 'BACKUP', '--resource', deployment, '--wait'),
-            *('-f', 'json'),
-        )
-        base.until(lambda: running.given(stack) == [f'{deployment}-BACKUP'])
-        return process
-
-    process = begin('deployment0')
-    del whole['resources']['deployment0'], whole['outputs']
-    stack.update(whole)
-    code, shown = run.end(process)
-    assert code in (3, 5), shown
-    assert 'deployment0' in str(shown)
-    stack.wait('UPDATE_COMPLETE')
-    process = begin('deployment1')
-    # The fixture holds that nothing of the runs stays behind.
+    process = run.begin(*on(stack, 'BACKUP', '--wait', '-f', 'json'))
+    base.until(lambda: running.given(stack) == ['deployment-BACKUP'])
+    # The fixture holds that nothing of the run stays behind.
     stack.remove()
     code, shown = run.end(process)
     assert code in (3, 5), shown
@@ -202,7 +186,7 @@ def test_a_run_survives_who_starts_and_who_leads_it(alone, tmp_path):
         base.until(lambda: sum(journal.ran().values()) >= servers, PATIENCE)
 
     user = running.client(alone)
-    with running.switched_on(alone, STACKS, SERVERS):
+    with running.switched_on(alone, stacks, running.of_fleet(SERVERS)):
         command = running.Commands(alone).begin(
             *('start', 'BACKUP', '--stack', 'blue', '--stack', 'green'),
             *('--yes', '--wait', *journal.options, '--input', 'broken=db1'),
@@ -238,9 +222,9 @@ def test_a_run_survives_who_starts_and_who_leads_it(alone, tmp_path):
     base.until(
         lambda: (
             not any(
-                running.given(stack, f'server{n}')
+                running.given(stack, name)
                 for stack in stacks
-                for n in range(SERVERS)
+                for name in running.of_fleet(SERVERS)
             )
         )
     )
@@ -258,7 +242,7 @@ def test_an_action_runs_once_at_a_time_and_is_paused_approved_and_retried(
     commands, user = running.Commands(cloud), running.client(cloud)
     one = 'BACKUP', '--stack', stack.name, '--resource', 'db0'
     both = 'BACKUP', '--stack', stack.name, *journal.options
-    with running.switched_on(cloud, [stack.name], 2):
+    with running.switched_on(cloud, [stack], running.of_fleet(2)):
         single = commands.start(*one, *journal.options)
         base.until(journal.ran, PATIENCE)
         # Others meet it, and one another.

@@ -221,15 +221,6 @@ def test_they_run_what_their_user_data_leads_them_to(pair):
     pair.backups_complete()
 
 
-def test_a_clock_that_is_an_hour_wrong_does_no_harm(pair):
-    for machine in pair.both:
-        assert machine.does('date -s "+1 hour"')
-    pair.start_backups()
-    pair.backups_complete()
-    for machine in pair.both:
-        assert machine.does('hwclock --hctosys')
-
-
 def test_a_result_waits_for_a_network_that_is_away_for_a_minute(pair):
     for machine in pair.both:
         machine.hold()
