@@ -30,9 +30,7 @@ _MEASUREMENTS = {
     'quick': lambda lab, options, say: quick.measure(lab, say),
     'runs': lambda lab, options, say: running.measure(lab, say),
     'scheduling': lambda lab, options, say: scheduling.measure(lab, say),
-    'answering': lambda lab, options, say: answering.measure(
-        options.name, say
-    ),
+    'answering': lambda lab, options, say: answering.measure(say),
 }
 
 _OTHERS = (*scenarios.OTHERS, *_MEASUREMENTS)
@@ -96,7 +94,6 @@ def _options():
         type=pathlib.Path,
         help=f'only make the tables again, of such a {_JSON}',
     )
-    parser.add_argument('--name', default='bench', help='of the mini cloud')
     options = parser.parse_args()
     if options.store == 'rgw':
         options.sides = ['ours']
@@ -127,7 +124,7 @@ def _measure(options):
     counts = [scenario.count for scenario, _ in plan]
     servers = max([*counts, scheduling.COUNT])
     try:
-        with labs.Lab(options.name, servers, options.store) as lab:
+        with labs.Lab(servers, options.store) as lab:
             runner = rounds.Runner(lab, say)
             for number, (scenario, side) in enumerate(plan, 1):
                 say(

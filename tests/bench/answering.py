@@ -15,13 +15,13 @@ COUNT, GOAL = 50, 0.5
 _LIMIT = 300
 
 
-def measure(name, say):
+def measure(say):
     """Return a table: seconds from the POST until the run is complete.
 
-    :param name: of a mini cloud for it, which two services of heat-engine
-        with two processes each serve, and whose catalogue has no object store.
+    Two services of heat-engine with two processes each serve a cloud whose
+    catalogue has no object store.
     """
-    cloud = base.Cloud(f'{name}-answering')
+    cloud = base.Cloud('bench-answering')
     cloud.down(purge=True)
     cloud.up(profile='production', plugin=base.ROOT)
     try:

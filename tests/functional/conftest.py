@@ -272,16 +272,6 @@ def stacks(cloud):
     yield from clean_stacks(cloud)
 
 
-@pytest.fixture
-def folder(cloud):
-    """A container for servers' metadata; Heat would leave its own."""
-    demo = cloud.session()
-    assert demo.put('object-store', '/servers').ok
-    yield {'container': 'servers', 'object': 'metadata'}
-    assert demo.delete('object-store', '/servers/metadata').ok
-    assert demo.delete('object-store', '/servers').ok
-
-
 @pytest.fixture(scope='module')
 def module_stacks(cloud):
     """Makes stacks that all tests of a module look at."""

@@ -215,9 +215,3 @@ def configs(stack: base.Stack, server: str = 'server') -> list[Template]:
 def given(stack: base.Stack, server: str = 'server') -> list[str]:
     """Return the names of the runs' configs that a server is given."""
     return [str(each['name']) for each in configs(stack, server)]
-
-
-def signal_url(stack: base.Stack, name: str) -> str:
-    """Return where a server sends the result of a config that it is given."""
-    (config,) = [one for one in stack.metadata() if one['name'] == name]
-    return base.signal_url(config)

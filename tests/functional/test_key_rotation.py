@@ -93,8 +93,7 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(alone):
     run = running.Commands(alone)
     words = '--stack', stack.name, '--resource', 'deployment1'
     begun = run.start('BACKUP', *words)
-    base.until(lambda: running.given(stack))
-    url = running.signal_url(stack, 'deployment1-BACKUP')
+    (config,) = base.until(lambda: running.configs(stack))
 
     rotate(alone)
 
@@ -117,7 +116,7 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(alone):
     assert (code, ended['state']) == (3, 'failed')
     assert 'auth_encryption_key has been changed' in str(ended)
     # The URL is good until it expires, and nobody reads what it brings.
-    assert base.put(url, base.body(size='2')) == 201
+    base.answer(config, size='2')
     assert run('delete', begun)[0] == 0
 
     later = base.Stack(session, base.software())

@@ -73,31 +73,17 @@ class Cloud(base.minicloud_client.Cloud):
         ).stdout
 
 
-def _git(folder, *arguments, check=True, remedy=''):
-    done = subprocess.run(
-        ['git', '-C', folder, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
-    if check and done.returncode:
-        pytest.fail(f'git {arguments[0]}: {done.stderr}{remedy}')
-    return done
-
-
 @pytest.fixture
 def former(tmp_path):
     """The source tree of the former release."""
     tree = tmp_path / 'former'
-    _git(tmp_path, 'clone', '--quiet', '--no-checkout', str(base.ROOT), tree)
-    if _git(base.ROOT, 'cat-file', '-e', FORMER, check=False).returncode:
-        # A shallow clone: where it came from has the rest.
-        origin = _git(base.ROOT, 'remote', 'get-url', 'origin', check=False)
-        _git(
-            *(tree, 'fetch', '--quiet', '--depth', '1'),
-            *(origin.stdout.strip() or 'origin', FORMER),
-            remedy='run here: git fetch --unshallow',
-        )
-    _git(tree, 'checkout', '--quiet', FORMER)
+    script = (
+        'git clone --quiet --no-checkout "$1" "$2" && '
+        'git -C "$2" checkout --quiet "$3"'
+    )
+    command = ['sh', '-c', script, 'sh', base.ROOT, tree, FORMER]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert not done.returncode, f'{done.stderr}; try git fetch --unshallow'
     return tree
 
 

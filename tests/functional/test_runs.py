@@ -132,14 +132,14 @@ def test_what_a_server_has_not_seen_times_out_or_is_cancelled_and_never_runs(
     assert running.given(stack) == []
     run_id = run.start('BACKUP', '--stack', stack.name)
     base.until(lambda: running.given(stack) == ['deployment-BACKUP'])
-    url = running.signal_url(stack, 'deployment-BACKUP')
+    (config,) = running.configs(stack)
     assert run('cancel', run_id)[0] == 0
     base.until(lambda: run.state(run_id) == 'cancelled')
     assert running.given(stack) == []
     agent.once()
     assert servers.has_run(agent) == before
     # One that had seen it would answer all the same.
-    assert base.put(url, base.body(size='1')) == 201
+    base.answer(config, size='1')
     late = base.until(lambda: run('show', run_id)[1]['late_result'])
     assert late['status'] == 'complete'
     assert run.state(run_id) == 'cancelled'

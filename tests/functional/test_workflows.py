@@ -146,28 +146,3 @@ def test_update_changes_adds_and_drops_in_place(made, mistral):
     assert f'{prefix}.echo' in stack.reason
     stack.updated(flows.template(flows.ECHO, input={'text': 'default'}))
     assert f'{prefix}.echo' in mistral.names()
-
-
-@pytest.mark.quick
-def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
-    definition = f'{flows.SLOW}other:\n  {flows.NOOP}\n'
-    ended = made(flows.template(definition, default_workflow='slow'))
-    kept = made(
-        flows.template(
-            definition, default_workflow='slow', executions_on_delete='leave'
-        )
-    )
-    ids = {}
-    for stack in (ended, kept):
-        stack.signal('workflow', {})
-        ids[stack] = flows.signalled(stack)['execution_id']
-        base.until(lambda one=stack: mistral.state(ids[one]) == 'PAUSED')
-    theirs = mistral.start(f'{ended.name}.workflow.slow')
-    base.until(lambda: mistral.state(theirs) == 'PAUSED')
-    for stack in (ended, kept):
-        stack.remove()
-    assert mistral.state(ids[ended]) == 404
-    assert mistral.state(ids[kept]) == 'PAUSED'
-    assert mistral.state(theirs) == 'PAUSED'
-    for one in (ids[kept], theirs):
-        mistral.session.delete(flows.MISTRAL, f'/executions/{one}?force=true')

@@ -17,17 +17,12 @@ OUTAGE = 15
 WORKFLOW = """\
 version: '2.0'
 slow:
-  output:
-    done: <% $.get(done) %>
+  output: {done: <% $.get(done) %>}
   tasks:
-    first:
-      action: std.noop
-      wait-before: 10
-      on-success: second
+    first: {action: std.noop, wait-before: 10, on-success: second}
     second:
       action: std.echo output='fine'
-      publish:
-        done: <% task().result %>
+      publish: {done: <% task().result %>}
 """
 
 
