@@ -293,9 +293,11 @@ class Subject:
     """A stack whose deployment or group is delivered, and its servers.
 
     :ivar name: of the resource.
+    :ivar count: how many servers there are.
     """
 
     name: str
+    count: int
 
     def __init__(self, cloud: base.Cloud, database: Database) -> None:
         self.cloud = cloud
@@ -303,11 +305,6 @@ class Subject:
         self.stack: base.Stack | None = None
 
     def template(self) -> base.Template:
-        raise NotImplementedError
-
-    @property
-    def count(self) -> int:
-        """How many servers there are."""
         raise NotImplementedError
 
     def begin(self, action: str, step: str) -> None:

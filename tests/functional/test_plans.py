@@ -16,7 +16,6 @@ from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import selection
 from tests import sample_plan
 from tests.functional import running
-from tests.unit.plans import fakes
 
 TEMPLATE = b'heat_template_version: 2021-04-16\n'
 
@@ -123,13 +122,3 @@ def test_a_plan_from_the_field_works(plans):
     path = 'environments/storage/cinder-netapp-config.yaml'
     [missing] = plans.resolve(plans.select('sample', {path: True})).warnings
     assert f'{path} refers to environments/puppet/services/' in missing
-
-
-def test_the_last_release_of_it_is_created_and_chosen():
-    plans = fakes.Cloud().plans
-    plan = plans.create('sample', sample_plan.content('11.6.0'), render=True)
-    assert 'Controller' in [role.name for role in plans.roles(plan)]
-    path = 'environments/network-isolation.yaml'
-    plan = plans.select('sample', {path: True}, requirements=True)
-    assert path in plan.environment.enabled
-    assert plans.resolve(plan).warnings == ()

@@ -77,6 +77,7 @@ def test_a_stack_goes_on_whose_engine_died_between_two_resources(alone):
     alone.start('heat')
     stack.wait('CREATE_COMPLETE')
     assert 'stands still in CREATE' in alone.log('heat').read_text()
+    stack.remove()
 
 
 @pytest.mark.long

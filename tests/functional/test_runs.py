@@ -229,6 +229,7 @@ def test_a_run_survives_who_starts_and_who_leads_it(alone, tmp_path):
         )
     )
     user.delete(run.id)
+    base.purge(stacks)
 
 
 @pytest.mark.quick

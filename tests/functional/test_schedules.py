@@ -145,6 +145,7 @@ def test_engines_that_die_make_one_run_of_each_time(alone, tmp_path):
     assert len(made) == len(lines(journal)) == 3, (lines(journal), made)
     assert schedule(alone, 'show')['backfill'] == 0
     assert stack.outputs['missed'] == 0
+    stack.remove()
 
 
 NOTICES = base.ROOT / 'contrib/examples/notices'
