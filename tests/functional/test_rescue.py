@@ -107,11 +107,13 @@ def test_a_server_loses_what_an_engine_withdrew_before_it_died(alone):
     stack = base.Stack(alone.session(), base.software())
     config_id = stack.waiting().config['id']
     database = kills.Database(alone.path / 'data/heat.sqlite')
-    database.arm(kills.TELL)
-    stack.action(cancel_without_rollback=None)
-    base.until(database.is_held)
-    alone.crash('heat')
-    database.disarm()
+    kills.strike(
+        alone,
+        database,
+        kills.TELL,
+        lambda: stack.action(cancel_without_rollback=None),
+        lambda: True,
+    )
     states = {row.config_id: row.status for row in database.rows()}
     assert states[config_id] == 'FAILED'
     given = [

@@ -231,6 +231,13 @@ def test_they_run_what_their_user_data_leads_them_to(pair):
     pair.backups_complete()
 
 
+def test_a_clock_that_is_an_hour_wrong_does_no_harm(pair):
+    pair.do('date -s "+1 hour"')
+    pair.start_backups()
+    pair.backups_complete()
+    pair.do('hwclock --hctosys')
+
+
 def test_a_result_waits_for_a_network_that_is_away_for_a_minute(pair):
     pair.start_backups(held=True)
     for machine in pair.both:
