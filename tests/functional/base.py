@@ -396,6 +396,8 @@ class Stack:
         assert answer.status == 201, answer
         self.id = str(answer.json()['stack']['id'])
         self._path = f'/stacks/{self.name}/{self.id}'
+        #: The path of its container for signals.
+        self.container = f'/heat-plugins-{self.id}'
 
     def acting_as(self, session: minicloud_client.Session) -> 'Stack':
         """Return it in the hands of somebody else of its project."""

@@ -68,11 +68,6 @@ def has_run(agent: base.minicloud_client.Agent) -> set[str]:
     }
 
 
-def container(stack: base.Stack) -> str:
-    """Return the path of a root stack's container, as a pattern."""
-    return f'.*/heat-plugins-{stack.id}'
-
-
 def signals(cloud: base.Cloud, stack: base.Stack) -> list[dict[str, Any]]:
     """Return the requests to Swift that bore signals of a stack.
 
@@ -81,7 +76,7 @@ def signals(cloud: base.Cloud, stack: base.Stack) -> list[dict[str, Any]]:
     return [
         request
         for request in cloud.swift_requests(
-            method='PUT', path=f'{container(stack)}/signals/.*'
+            method='PUT', path=f'.*{stack.container}/signals/.*'
         )
         if not request['path'].endswith('.control')
     ]

@@ -16,13 +16,9 @@ BUDGET = 30
 ENGINE = 'keystoneauth'
 
 
-def container(stack):
-    return f'/heat-plugins-{stack.id}'
-
-
 def fault(stack=None, **rule):
     """Return a rule for what the engine asks for, about one stack or all."""
-    where = f'.*{container(stack)}.*' if stack else '.*'
+    where = f'.*{stack.container}.*' if stack else '.*'
     return {'user_agent': ENGINE, 'path': where, **rule}
 
 
@@ -65,10 +61,10 @@ def test_outage_beyond_the_budget_ends_them_with_its_name(cloud, stacks):
         assert BUDGET <= time.time() - since < BUDGET + 20
         goes.wait('DELETE_COMPLETE')
     log = cloud.log('heat').read_text('utf-8', 'replace')
-    left = f'Cannot clean up container {container(goes)[1:]}, which may remain'
+    left = f'Cannot clean up container {goes.container[1:]}, which may remain'
     assert left in log
     # It could not be deleted, as was said.
-    base.delete_container(cloud.session(), container(goes)[1:])
+    base.delete_container(cloud.session(), goes.container[1:])
     for stack in (waits, comes):
         stack.update(template)
     # The one was delivered before, the other never.
@@ -107,7 +103,7 @@ def test_passing_faults_are_ridden_out(cloud, stacks):
     deployment = waits('half')
     put_half(deployment.signal_url)
     time.sleep(2)
-    listing = swift.get('object-store', container(stack)).body
+    listing = swift.get('object-store', stack.container).body
     assert listing == b''
     assert stack.status == 'UPDATE_IN_PROGRESS'
     deployment.answer(greeting='whole')
@@ -115,7 +111,7 @@ def test_passing_faults_are_ridden_out(cloud, stacks):
     # A listing does not show it.
     deployment = waits('hidden')
     hidden = fault(hide_from_listing='^signals/')
-    with cloud.faults([{**hidden, 'path': f'.*{container(stack)}'}]):
+    with cloud.faults([{**hidden, 'path': f'.*{stack.container}'}]):
         deployment.answer(greeting='hidden')
         completes(stack, 'UPDATE', 'hidden')
     # A token is refused, and renewed.
@@ -133,14 +129,14 @@ def test_passing_faults_are_ridden_out(cloud, stacks):
     deployment = waits('lost')
 
     def key():
-        answer = swift.request('HEAD', 'object-store', container(stack))
+        answer = swift.request('HEAD', 'object-store', stack.container)
         return answer.headers.get('X-Container-Meta-Temp-Url-Key')
 
     before = key()
     assert before
     with cloud.faults([fault(stack, status=503)]):
         deployment.answer(greeting='lost')
-        base.delete_container(swift, container(stack)[1:])
+        base.delete_container(swift, stack.container[1:])
     base.until(lambda: key() == before)
     assert stack.status == 'UPDATE_IN_PROGRESS'
     # The server sends it again, to the URL that it has.

@@ -102,7 +102,7 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(alone):
     stack.update(changed)
     third = stack.waiting('deployment2')
     headers = session.request(
-        'HEAD', 'object-store', f'/heat-plugins-{stack.id}'
+        'HEAD', 'object-store', stack.container
     ).headers
     assert headers['X-Container-Meta-Temp-Url-Key-2']
     waiting.answer(size='3')

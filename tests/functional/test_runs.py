@@ -112,7 +112,7 @@ def test_a_server_runs_actions_until_their_ends(cloud, stack, run, tmp_path):
     # Nothing is left of them but their records. Runs of other tests that were
     # cancelled may have left more.
     assert running.given(stack) == []
-    path = f'/heat-plugins-{stack.id}?prefix=signals/'
+    path = f'{stack.container}?prefix=signals/'
     left = cloud.session().get('object-store', path).body.decode()
     assert not [one for one in (*ids, failed['id']) if one in left]
     # The stack's own deployment has not noticed.

@@ -121,9 +121,7 @@ def test_url_is_good_for_one_object_and_for_putting_it(
                 assert send('GET', url) == send('HEAD', url) == 401
     # Its own key, which only the project can see, signs URLs that have run
     # out as well; they are refused, and those that have not are not.
-    keeper = f'/heat-plugins-{stack.id}'
-    if 'Container' not in conftest.KEY_HEADER:
-        keeper = ''
+    keeper = stack.container if 'Container' in conftest.KEY_HEADER else ''
     headers = cloud.session().request('HEAD', 'object-store', keeper).headers
     key = headers[conftest.KEY_HEADER].encode()
     path = parse.urlsplit(other).path
@@ -246,8 +244,8 @@ def test_secrets_are_in_no_log_event_or_reason(cloud, stacks):
         seen.append(str(stack.resource(name)['resource_status_reason']))
     for secret in secrets:
         assert not [text for text in seen if secret in text]
-    container = f'/heat-plugins-{stack.id}'
-    headers = cloud.session().request('HEAD', 'object-store', container)
+    swift = cloud.session()
+    headers = swift.request('HEAD', 'object-store', stack.container)
     of_cloud = json.loads((cloud.path / 'instance.json').read_text())
     for secret in (
         headers.headers.get(conftest.KEY_HEADER, 'no key'),
@@ -320,7 +318,7 @@ class Run:
     def __init__(self, cloud, stack):
         self._swift = cloud.session()
         self._stack = stack
-        self.container = f'/heat-plugins-{stack.id}'
+        self.container = stack.container
         self.commands = running.Commands(cloud)
         self.id = str(uuid.uuid4())
         order = {'action': 'BACKUP', 'id': self.id}
