@@ -414,7 +414,7 @@ def main() -> int:
             pool.submit(WHAT[each], options.steps)
             for each in options.what or WHAT
         ]
-        return int(any([each.result() for each in wrong]))
+        return int(any(each.result() for each in wrong))
 
 
 if __name__ == '__main__':

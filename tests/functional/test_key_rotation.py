@@ -18,7 +18,6 @@ import pytest
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import running
-from tests.functional import servers
 from tests.functional import test_runs
 
 HEAT_MANAGE = pathlib.Path(sys.executable).with_name('heat-manage')
@@ -101,9 +100,7 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(alone):
     changed = test_runs.template(deployments=3)
     stack.update(changed)
     third = stack.waiting('deployment2')
-    headers = session.request(
-        'HEAD', 'object-store', stack.container
-    ).headers
+    headers = session.request('HEAD', 'object-store', stack.container).headers
     assert headers['X-Container-Meta-Temp-Url-Key-2']
     waiting.answer(size='3')
     third.answer(size='4')

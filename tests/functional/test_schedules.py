@@ -158,6 +158,7 @@ echo 'a word that must stay here'
 ! test -e "$journal.bad"
 """
 
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_failure_and_the_recovery_are_told(
