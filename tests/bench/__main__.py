@@ -52,48 +52,24 @@ def _options():
         description='Measure deployments that wait, on a mini cloud of its '
         "own: heat-plugins next to Heat's own classes, in turns.",
         epilog='The whole of it takes about an hour on two cores.',
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument(
-        '--n',
-        nargs='*',
-        type=int,
-        default=[10, 100],
-        help='deployments in a stack (default: 10 100)',
+    add, several = parser.add_argument, {'nargs': '*'}
+    sides, others = list(labs.SIDES), list(_OTHERS)
+    n = 'deployments in a stack'
+    add('--n', **several, type=int, default=[10, 100], help=n)
+    add('--sides', **several, choices=sides, default=sides, help='classes')
+    store = (
+        "the object store; rgw is Ceph's gateway, which refuses the TempURLs "
+        "of Heat's own classes, so --sides is ours then"
     )
-    parser.add_argument(
-        '--sides',
-        nargs='*',
-        choices=list(labs.SIDES),
-        default=list(labs.SIDES),
-        help='whose classes (default: both)',
-    )
-    parser.add_argument(
-        '--store',
-        choices=['swift', 'rgw'],
-        default='swift',
-        help="the object store; rgw is Ceph's gateway, which refuses the "
-        "TempURLs of Heat's own classes, so --sides is ours then",
-    )
-    parser.add_argument(
-        '--others',
-        nargs='*',
-        choices=_OTHERS,
-        default=list(_OTHERS),
-        help='what else (default: all)',
-    )
-    parser.add_argument(
-        '--out',
-        metavar='DIR',
-        type=pathlib.Path,
-        default=base.ROOT / 'doc/build/bench',
-        help='where to write figures and tables (default: doc/build/bench)',
-    )
-    parser.add_argument(
-        '--render',
-        metavar='FILE',
-        type=pathlib.Path,
-        help=f'only make the tables again, of such a {_JSON}',
-    )
+    add('--store', choices=['swift', 'rgw'], default='swift', help=store)
+    add('--others', **several, choices=others, default=others, help='more')
+    out = {'metavar': 'DIR', 'type': pathlib.Path}
+    place = base.ROOT / 'doc/build/bench'
+    add('--out', **out, default=place, help='for figures and tables')
+    render = f'only make the tables again, of such a {_JSON}'
+    add('--render', type=pathlib.Path, help=render)
     options = parser.parse_args()
     if options.store == 'rgw':
         options.sides = ['ours']

@@ -44,9 +44,12 @@ PATIENCE = 240
 #: The servers of a group.
 MANY = 50
 
+#: Whether a row is of a run.
+OF_RUN = "status_reason LIKE 'heat-plugins run %'"
+
 # What SQLite computes for longer than any test takes, and what writes down
-# which configs servers are given.
-_MADE = """\
+# which configs servers are given, and how many have a run at the same time.
+_MADE = f"""\
 CREATE VIEW IF NOT EXISTS kills_forever AS
 WITH RECURSIVE count(n) AS (
     SELECT 1 UNION ALL SELECT n + 1 FROM count LIMIT 1000000000000
@@ -57,6 +60,12 @@ CREATE TRIGGER IF NOT EXISTS kills_note
 AFTER UPDATE OF rsrc_metadata ON resource
 WHEN NEW.rsrc_metadata IS NOT OLD.rsrc_metadata BEGIN
     INSERT INTO kills_given VALUES (NEW.nova_instance, NEW.rsrc_metadata);
+END;
+CREATE TABLE IF NOT EXISTS kills_most (number INTEGER);
+CREATE TRIGGER IF NOT EXISTS kills_count
+AFTER INSERT ON software_deployment WHEN NEW.{OF_RUN} BEGIN
+    INSERT INTO kills_most
+    SELECT count(*) FROM software_deployment WHERE {OF_RUN};
 END;
 """
 
@@ -125,9 +134,9 @@ Row = collections.namedtuple('Row', 'server_id config_id action status reason')
 class Database:
     """Heat's database, and what keeps an engine from changing it."""
 
-    def __init__(self, file: pathlib.Path) -> None:
-        self._file = file
-        self._database = sqlite3.connect(file, isolation_level=None)
+    def __init__(self, cloud: base.Cloud) -> None:
+        self._file = cloud.path / 'data/heat.sqlite'
+        self._database = sqlite3.connect(self._file, isolation_level=None)
         self._database.execute('PRAGMA busy_timeout = 60000')
         self._database.executescript(_MADE)
         self._gates = 0
@@ -215,7 +224,9 @@ class Database:
 
     def forget_given(self) -> None:
         """Forget what servers had."""
-        self._database.execute('DELETE FROM kills_given')
+        self._database.executescript(
+            'DELETE FROM kills_given; DELETE FROM kills_most'
+        )
 
     def select(self, query: str, *values: str) -> list[Any]:
         return self._database.execute(query, values).fetchall()
@@ -717,7 +728,7 @@ def server_template(count: int) -> base.Template:
 
 def single(cloud: base.Cloud) -> Callable[[str], Iterator[str]]:
     """Return what takes a deployment on one server through its life."""
-    return functools.partial(live, Single(cloud, _database(cloud)))
+    return functools.partial(live, Single(cloud, Database(cloud)))
 
 
 def group(cloud: base.Cloud) -> Callable[[str], Iterator[str]]:
@@ -725,9 +736,5 @@ def group(cloud: base.Cloud) -> Callable[[str], Iterator[str]]:
     stack = base.Stack(cloud.session(), server_template(MANY))
     stack.wait('CREATE_COMPLETE', 300)
     return functools.partial(
-        live, Group(cloud, _database(cloud), stack.outputs)
+        live, Group(cloud, Database(cloud), stack.outputs)
     )
-
-
-def _database(cloud: base.Cloud) -> Database:
-    return Database(cloud.path / 'data/heat.sqlite')

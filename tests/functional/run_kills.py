@@ -48,21 +48,9 @@ notify_hosts = http://127.0.0.1,http://127.0.0.1:{port}
 # must have waited at it.
 _HOLD, _STAND = 30, 3
 
-_RUN = "status_reason LIKE 'heat-plugins run %'"
-
-# What notes how many servers have a run at the same time.
-_MADE = f"""\
-CREATE TABLE IF NOT EXISTS kills_most (number INTEGER);
-CREATE TRIGGER IF NOT EXISTS kills_count
-AFTER INSERT ON software_deployment WHEN NEW.{_RUN} BEGIN
-    INSERT INTO kills_most
-    SELECT count(*) FROM software_deployment WHERE {_RUN};
-END;
-"""
-
 # The statements by which an engine takes a step, of which none may end.
 _TICK = ('BEFORE INSERT ON heat_plugins_run WHEN NEW.schedule_id IS NOT NULL',)
-_GIVE = (f'BEFORE INSERT ON software_deployment WHEN NEW.{_RUN}',)
+_GIVE = (f'BEFORE INSERT ON software_deployment WHEN NEW.{kills.OF_RUN}',)
 _TELL = (
     'BEFORE UPDATE OF rsrc_metadata ON resource'
     f" WHEN NEW.rsrc_metadata LIKE '%-{_ACTION}%'",
@@ -79,10 +67,6 @@ _FINISH = (
 
 class Database(kills.Database):
     """Heat's database, as runs change it."""
-
-    def __init__(self, cloud: base.Cloud) -> None:
-        super().__init__(cloud.path / 'data/heat.sqlite')
-        self._database.executescript(_MADE)
 
     def given_now(self) -> int:
         """Return how many servers have something of a run, by its rows."""
@@ -103,15 +87,6 @@ class Database(kills.Database):
         """Return how many runs go on."""
         going = 'SELECT id FROM heat_plugins_run WHERE ended_at IS NULL'
         return len(self.select(going))
-
-    def most_at_once(self) -> int:
-        """Return how many servers have had a run at the same time."""
-        ((most,),) = self.select('SELECT max(number) FROM kills_most')
-        return int(most or 0)
-
-    def forget_given(self) -> None:
-        super().forget_given()
-        self._database.execute('DELETE FROM kills_most')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -362,7 +337,8 @@ def check(fleet: Fleet, step: Step, run: runs.Run) -> None:
     often = {k: v for k, v in given.items() if len(v) != 1}
     assert not often, f'given more than once: {often}'
     assert len(given) == len(started) == fleet.answered
-    assert fleet.database.most_at_once() <= AT_ONCE
+    ((most,),) = fleet.database.select('SELECT max(number) FROM kills_most')
+    assert most <= AT_ONCE
     assert {each.attempt for each in started} == {1}
     if step.failing:
         assert run.state == 'failed', run

@@ -106,7 +106,7 @@ def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
 def test_a_server_loses_what_an_engine_withdrew_before_it_died(alone):
     stack = base.Stack(alone.session(), base.software())
     config_id = stack.waiting().config['id']
-    database = kills.Database(alone.path / 'data/heat.sqlite')
+    database = kills.Database(alone)
     kills.strike(
         alone,
         database,
