@@ -18,10 +18,13 @@ from tests.functional import planning
 from tests.functional import servers
 from tests.functional import test_status
 
-pytestmark = pytest.mark.skipif(
-    conftest.PROFILE != 'small' or conftest.STORE != 'swift',
-    reason='leaves services out of the profile small',
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        conftest.PROFILE != 'small' or conftest.STORE != 'swift',
+        reason='leaves services out of the profile small',
+    ),
+]
 
 #: What does not work; the mini cloud has no Zaqar.
 ABSENT = {
@@ -69,7 +72,6 @@ SHOWN = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_the_status_names_what_is_absent_and_each_row_of_the_page_works(bare):
     _, rows = test_status.status(bare, 'feature', 'list', '-f', 'json')
