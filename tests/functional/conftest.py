@@ -82,6 +82,9 @@ temp_url_secret =
 """
 
 
+#: The seconds that a test may take, if it does not say so.
+_PATIENCE = 600
+
 #: The most lines of each service's log that a failure shows.
 _LINES = 60
 
@@ -125,6 +128,8 @@ def pytest_collection_modifyitems(
     workers = int(getattr(config, 'workerinput', {}).get('workercount', 1))
     parts = {True: [], False: []}
     for item in items:
+        if not item.get_closest_marker('timeout'):
+            item.add_marker(pytest.mark.timeout(_PATIENCE))
         is_long = item.get_closest_marker('long') or module(item) is True
         parts[bool(is_long)].append(item)
     parts[True].sort(key=lambda item: module(item) is not True)

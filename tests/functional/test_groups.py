@@ -141,7 +141,6 @@ class Servers:
 @pytest.mark.parametrize(
     'members', [pytest.param('single', marks=pytest.mark.quick), 'nested']
 )
-@pytest.mark.timeout(300)
 def test_the_whole_life_of_a_group(stacks, members):
     whole = template(actions=ALL, members=members)
     stack = stacks(whole)

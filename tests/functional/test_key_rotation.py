@@ -81,7 +81,6 @@ def encrypt_anew(cloud, keys):
 @pytest.mark.skipif(
     conftest.PROFILE != 'small', reason='encrypts in the database of SQLite'
 )
-@pytest.mark.timeout(300)
 def test_what_was_handed_out_before_a_rotation_ends_after_it(alone):
     session = alone.session()
     before = base.Leftovers.of(alone)

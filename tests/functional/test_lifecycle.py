@@ -130,7 +130,6 @@ def test_check_and_updates_repeat_in_place_what_is_gone_or_failed(
 
 
 @pytest.mark.quick
-@pytest.mark.timeout(300)
 def test_what_is_cancelled_or_late_is_never_run_and_the_next_works(
     cloud, stacks
 ):

@@ -14,6 +14,9 @@ from tests.functional import running
 from tests.functional import servers
 from tests.functional import test_on_call
 
+# With one stack for most of them.
+pytestmark = pytest.mark.long
+
 SECRET = 'open-sesame-of-today'
 
 #: What sleeps for seconds that nobody else on this machine does: other
@@ -87,7 +90,6 @@ def commands(cloud, supervised):
 
 
 @pytest.mark.quick
-@pytest.mark.timeout(240)
 def test_a_run_is_followed_while_it_goes_on(commands):
     began = time.monotonic()
     words = 'start', 'TALK', *commands.on, '--follow'
@@ -107,7 +109,6 @@ def test_a_run_is_followed_while_it_goes_on(commands):
     assert said.rstrip().splitlines()[-2] == 'no end', said
 
 
-@pytest.mark.timeout(240)
 def test_what_is_shown_is_what_was_printed_also_after_faults(
     cloud, commands, supervised
 ):
@@ -135,7 +136,6 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
     assert commands('show', run)[0] == 1
 
 
-@pytest.mark.timeout(240)
 def test_a_cancel_stops_what_runs(commands):
     for action, told in (('DAEMON', 'stopped'), ('STUBBORN', 'by force')):
         run = commands.start(action, *commands.on)
@@ -154,7 +154,6 @@ def test_a_cancel_stops_what_runs(commands):
     base.until(lambda: commands.state(run) == 'complete')
 
 
-@pytest.mark.timeout(240)
 def test_a_run_has_its_time_and_a_power_failure_ends_it(commands, supervised):
     _, agent = supervised
     # As an image may have it.
@@ -177,7 +176,6 @@ def test_a_run_has_its_time_and_a_power_failure_ends_it(commands, supervised):
 
 @pytest.mark.quick
 @conftest.trusted
-@pytest.mark.timeout(240)
 def test_a_deployment_says_that_its_server_has_begun(cloud, stacks, tmp_path):
     # Goes on when it may: a file for each deployment.
     script = """\
@@ -214,7 +212,6 @@ printf ok > "$heat_outputs_path.greeting"
         assert begun(name) == 1
 
 
-@pytest.mark.timeout(240)
 def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
     found = base.software(script='#!/bin/sh\n$who\n')
     resources = found['resources']
@@ -243,8 +240,6 @@ def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
         stack.wait('CREATE_FAILED')
 
 
-@pytest.mark.long
-@pytest.mark.timeout(300)
 def test_the_page_says_what_the_commands_print(cloud, commands):
     section = pages.read('running-actions', 'Follow it, stop it')
     typist = test_on_call.Typist(cloud.env())
@@ -259,8 +254,6 @@ def test_the_page_says_what_the_commands_print(cloud, commands):
     assert typed == section.count('\n   $ ') == 3
 
 
-@pytest.mark.long
-@pytest.mark.timeout(240)
 def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
     typed = ''.join(pages.blocks(pages.readme('A BACKUP of your own')))

@@ -236,7 +236,6 @@ def fault(number):
     return faults[number % 4] if number < MANY // 2 else ({}, '')
 
 
-@pytest.mark.timeout(600)
 def test_many_nodes_of_which_many_are_faulty(machines, commands):
     # Of two entries for one machine the first counts.
     order = [*range(MANY // 2, MANY), *range(MANY // 2)]
@@ -304,7 +303,6 @@ def test_many_nodes_of_which_many_are_faulty(machines, commands):
     assert 'manageable' not in {now[name] for name in silent}
 
 
-@pytest.mark.timeout(300)
 def test_workflows_do_the_same(ironic_cloud, machines, commands):
     # There is nobody at this address, so it never becomes manageable.
     dead = entry(

@@ -10,8 +10,6 @@ from tests.functional import servers
 
 pytestmark = [
     pytest.mark.long,
-    # The first one installs Nova.
-    pytest.mark.timeout(600),
     pytest.mark.skipif(
         conftest.PROFILE != 'small',
         reason='Nova is an addition to the profile small',

@@ -129,7 +129,6 @@ def databases(cloud, *stacks):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
     stack = stacks((EXAMPLES / 'software.yaml').read_text(), name='web')
     shop = stacks(
@@ -186,7 +185,6 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_a_rolling_restart_over_two_stacks(cloud, stacks):
     section = pages.read('many-servers')
     section = section.partition('\nA rolling restart over ')[2]

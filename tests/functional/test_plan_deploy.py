@@ -9,9 +9,6 @@ import yaml
 from tests.functional import base
 from tests.functional import planning
 
-# Each command takes its time where many run at once.
-pytestmark = pytest.mark.timeout(300)
-
 PASSWORD = 'set-by-hand-and-hidden'
 
 #: A hidden value that does not match the pattern of its parameter.

@@ -13,9 +13,6 @@ from tests.functional import base
 from tests.functional import flows
 from tests.functional import planning
 
-# Each playbook takes seconds before its first task, more on a busy machine.
-pytestmark = pytest.mark.timeout(300)
-
 
 def playbook(*tasks, groups=(), hosts='all', **variables):
     metadata = {'name': 'A test', 'groups': [*groups]}

@@ -87,7 +87,6 @@ def test_a_plan_is_made_changed_exported_and_deleted(plans):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_a_plan_from_the_field_works(plans):
     plan = plans.create('sample', sample_plan.content(), render=True)
     assert len(plan.entries) == 1092

@@ -72,7 +72,6 @@ SHOWN = {
 }
 
 
-@pytest.mark.timeout(400)
 def test_the_status_names_what_is_absent_and_each_row_of_the_page_works(bare):
     _, rows = test_status.status(bare, 'feature', 'list', '-f', 'json')
     absent = {row['name']: row['reason'] for row in rows if not row['works']}

@@ -148,7 +148,6 @@ def _answer(stack, action, greeting):
 @pytest.mark.skipif(
     conftest.PROFILE != 'small', reason='others have no environment of theirs'
 )
-@pytest.mark.timeout(600)
 def test_what_the_former_release_stored_goes_on(cloud):
     found, upgrade = cloud
     session = found.session()

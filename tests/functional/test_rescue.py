@@ -9,12 +9,9 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import kills
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        conftest.PROFILE != 'small', reason='other engines look there'
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    conftest.PROFILE != 'small', reason='other engines look there'
+)
 
 
 def test_what_a_dead_engine_waited_for_goes_on_and_is_not_run_again(alone):

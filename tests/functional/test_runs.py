@@ -66,7 +66,6 @@ def on(stack, action, *words):
 
 
 @pytest.mark.quick
-@pytest.mark.timeout(300)
 def test_a_server_runs_actions_until_their_ends(cloud, stack, run, tmp_path):
     script = tmp_path / 'fix.sh'
     script.write_text('#!/bin/sh\necho "fixed by $who"\n')
@@ -171,7 +170,6 @@ _SLOW = running.GATED.replace('until', 'sleep 2; until')
     conftest.PROFILE != 'small', reason='the engine is one process'
 )
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_a_run_survives_who_starts_and_who_leads_it(alone, tmp_path):
     stacks = [
         base.Stack(alone.session(), running.fleet(SERVERS, _SLOW), name=name)

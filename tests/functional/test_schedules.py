@@ -108,7 +108,6 @@ def schedule(cloud, verb, *options):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_engines_that_die_make_one_run_of_each_time(alone, tmp_path):
     journal = tmp_path / 'journal'
     tick = int(time.time()) // 60 * 60 + 120
@@ -160,7 +159,6 @@ echo 'a word that must stay here'
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_a_failure_and_the_recovery_are_told(
     cloud, stacks, hook_port, tmp_path
 ):

@@ -94,7 +94,6 @@ class Shop:
 
 # Heat looks for the signals of its own itself, also then.
 @conftest.trusted
-@pytest.mark.timeout(600)
 def test_stacks_go_on_in_both_directions(alone):
     cloud, session, made = alone, alone.session(), []
     before = base.Leftovers.of(cloud)
