@@ -87,7 +87,9 @@ def shop(horizon, journal):
         },
     }
     stack = base.Stack(horizon.session(), template, name='shop')
-    with running.switched_on(horizon, ['shop'], 3, supervised=True):
+    with running.switched_on(
+        horizon, [stack], running.of_fleet(3), supervised=True
+    ):
         stack.wait('CREATE_COMPLETE')
         yield stack
 
