@@ -22,6 +22,7 @@ import contextlib
 import copy
 import functools
 import json
+import sqlite3
 from unittest import mock
 import uuid
 
@@ -167,6 +168,12 @@ class Database:
     def empty(self):
         """Delete all rows."""
         self._sqlite.executescript(self._empty)
+
+    def save(self):
+        """Return what puts the rows of now back."""
+        saved = sqlite3.connect(':memory:', check_same_thread=False)
+        self._sqlite.backup(saved)
+        return functools.partial(saved.backup, self._sqlite)
 
 
 _database = functools.cache(Database)

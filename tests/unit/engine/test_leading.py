@@ -256,21 +256,6 @@ def test_a_server_that_does_not_report_its_start_is_given_up():
     assert 'did not report within 20 s' in world.run().attempts[1].reason
 
 
-def test_as_many_as_there_is_room_for_have_something():
-    world = run_world.World(targets=5)
-    world.free = 2
-    world.answers = lambda server_id: None
-    world.start()
-    world.pass_time(20)
-    assert len(world.store.given) == 2
-    assert 'Waits for room' in world.run().control.reason
-    world.free = 3
-    world.answers = lambda server_id: 0
-    world.finish()
-    assert world.states() == ['complete'] * 5
-    assert world.run().control.reason == 'All 5 succeeded'
-
-
 def test_what_heat_refuses_fails_and_what_is_gone_leaves():
     world = run_world.World(max_errors=run_records.Share(3))
     world.refused = {
@@ -298,16 +283,6 @@ def test_a_store_that_is_out_of_order_is_waited_for_and_then_given_up():
         world.finish()
         assert world.states() == ['complete' if is_back else 'failed']
     assert world.run().attempts[0].reason == '503 of the store'
-
-
-def test_a_deleted_stack_ends_its_targets():
-    world = run_world.waiting(targets=4, max_concurrent=run_records.Share(2))
-    world.gone = dict.fromkeys(range(4), 'Stack s was deleted')
-    world.pass_time(20)
-    assert world.states() == ['cancelled'] * 4
-    assert all(each.gone for each in world.run().attempts)
-    assert world.run().ended
-    assert not any(world.metadata.values())
 
 
 def test_a_run_whose_order_cannot_be_read_fails_with_the_reason():

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines tell webhooks how runs end, of schedules and others."""
 
-import contextlib
 import dataclasses
-import http.client
 import json
 import logging
-import pathlib
-import socket
-import subprocess
-import sys
 import time
 import types
 
@@ -49,9 +43,6 @@ WANTED = notifying.NoticeOrder(
     url='https://hooks.example.com/p4th?t0ken',
     secret='a s3cret of the team',
     waits=60,
-)
-EXAMPLE = pathlib.Path(keeping.__file__).parents[3] / (
-    'contrib/examples/notices/receiver.py'
 )
 SECRET = WANTED.secret
 NOTIFY = {'url': WANTED.url, 'secret': SECRET}
@@ -438,40 +429,6 @@ class ScheduleTest(NoticeCase):
         keeper.look()
         assert self.sent == []
         assert run_scans.PLACES.take(self.rows()[0].id, 'any')
-
-
-def test_the_example_of_a_receiver_prints_what_it_verifies():
-    with socket.create_server(('127.0.0.1', 0)) as found:
-        port = found.getsockname()[1]
-    with subprocess.Popen(
-        [sys.executable, str(EXAMPLE), str(port)],
-        env={'NOTICE_SECRET': SECRET},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        for secret, age, expected in (
-            ('another secret, also long', 0, 403),
-            (SECRET, 301, 403),
-            (SECRET, 0, 204),
-        ):
-            body = json.dumps({'id': expected}).encode()
-            sent_at = time.time() - age
-            headers = notifying.headers(body, secret, sent_at)
-            assert posted(port, body, headers) == expected
-        process.kill()
-        assert process.stdout.read() == '{"id": 204}\n'
-
-
-def posted(port, body, headers):
-    """POST to a process that may not listen yet; return the status."""
-    for _ in range(100):
-        connection = http.client.HTTPConnection('127.0.0.1', port)
-        with contextlib.suppress(ConnectionError):
-            connection.request('POST', '/', body, headers)
-            return connection.getresponse().status
-        time.sleep(0.1)
-    raise AssertionError('it does not listen')
 
 
 class PropertyTest(NoticeCase):

@@ -182,14 +182,6 @@ class SightTest(Case):
         assert self.look(waiting, after=10) is WAITING
         assert self.look(before) is SUPERSEDED
 
-    def test_each_sees_what_is_its_own(self):
-        tickets = [self.join(number) for number in (1, 2, 3)]
-        self.arrive(tickets[0])
-        self.arrive(ticket(4))
-        self.source.listed.add('signals/.probe')
-        self.row(tickets[1], in_progress=False)
-        assert [*map(self.look, tickets)] == [ARRIVED, SETTLED, WAITING]
-
 
 class RowsTest(Case):
     # They are read less often than the container is listed.
@@ -365,16 +357,6 @@ class PeekTest(Case):
         # A new action begins anew.
         assert self.peeks(self.join(config='c2'), 100) == [60]
 
-    def test_each_has_its_own_time_for_that(self):
-        first = self.join(1)
-        self.now += 30
-        second = self.join(2)
-        self.now += 30
-        assert self.look(first) is PEEK
-        assert self.look(second) is WAITING
-        assert self.look(second, after=30) is PEEK
-        assert self.look(first) is WAITING
-
     def test_those_that_began_together_do_not_all_ask_at_once(self):
         waiting = [self.join(number) for number in range(40)]
         asked, peeked = [], set()
@@ -403,28 +385,20 @@ class TroubleTest(Case):
         counts = self.useFixture(counted.Counted())
         waiting = self.join()
         self.look(waiting)
-        self.source.error = self.error
-        assert self.look(waiting, after=10) is WAITING
-        assert self.watcher.outage.seconds == 0
-        self.source.error = errors.Denied('and now this')
-        assert self.look(waiting, after=10) is WAITING
-        assert self.watcher.outage.seconds == 10
-        assert str(self.watcher.outage.error) == 'and now this'
-        self.source.error = None
-        self.look(waiting, after=10)
-        assert self.watcher.outage is None
-        assert counts.of(metrics.POLLS) == {'ok': 2, 'failed': 2}
-
-    def test_its_beginning_and_its_end_are_logged_and_nothing_between(self):
-        waiting = self.join()
-        self.look(waiting)
         with self.assertLogs(watcher.LOG) as logs:
-            for error in (*[self.error] * 3, None, None):
-                self.source.error = error
+            for number in range(3):
+                self.source.error = errors.Unavailable(f'no {number}')
+                assert self.look(waiting, after=10) is WAITING
+                assert self.watcher.outage.seconds == 10 * number
+            assert self.watcher.outage.error is self.source.error
+            self.source.error = None
+            for _ in range(2):
                 self.look(waiting, after=10)
+                assert self.watcher.outage is None
+        assert counts.of(metrics.POLLS) == {'ok': 3, 'failed': 3}
         began, ended = logs.records
         assert (began.levelname, ended.levelname) == ('WARNING', 'INFO')
-        assert 'stack s1; retrying: out of order' in began.getMessage()
+        assert 'stack s1; retrying: no 0' in began.getMessage()
         assert 'works again, after 30 s' in ended.getMessage()
 
     def test_what_has_arrived_is_forgotten_only_when_it_is_gone(self):
