@@ -75,7 +75,6 @@ class Group:
         )
 
     def updates(self, wanted=None):
-        """Return what brings the members that there are up to date."""
         return fleets.to_update(
             self.wanted() if wanted is None else wanted,
             dict(self.fleet.rows),
@@ -104,12 +103,10 @@ class Group:
         return change
 
     def change_rows(self, **values):
-        """Be another process."""
         for row in list(self.fleet.rows.values()):
             self.fleet.change(row, **values)
 
     def send(self, found):
-        """Let the object store have something for the signal of each."""
         self.fleet.signals |= dict.fromkeys(self.signals(), found)
 
     def signals(self):
@@ -168,7 +165,6 @@ class Group:
         return False
 
     def change_key(self, key='second'):
-        """Let the store refuse the URLs that servers have."""
         self.fleet.dead.add(self.fleet.signer)
         self.fleet.signer = dataclasses.replace(self.fleet.signer, key=key)
 

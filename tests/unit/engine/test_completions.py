@@ -22,7 +22,6 @@ class TurnsTest(testtools.TestCase):
         self.propagate = patches.in_turn(self.core)
 
     def core(self, checker, context, resource_id, *args, **kwargs):
-        """Stand for Heat's core, where each stays until told otherwise."""
         self.inside.append(resource_id)
         self.came.release()
         self.go_on.wait(30)

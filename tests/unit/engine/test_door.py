@@ -42,7 +42,6 @@ class OrderTest(heat_door.DoorCase):
         )
 
     def end(self, run_id):
-        """Let a run fail, as its leader does."""
         ended = {'ended_at': int(heat_door.NOW)}
         self.change(run_id, phase=run_records.Phase.FAILED, **ended)
 

@@ -125,7 +125,6 @@ class SlowStoreTest(Case):
         return pool.submit(do, *args, **kwargs)
 
     def hanging(self, do, *args):
-        """Do something until the object store is asked."""
         self.asked.clear()
         self.swift.before = self.hang
         running = self.begin(do, *args)
@@ -336,7 +335,6 @@ class CancellationTest(deployments.DeploymentTestCase):
         assert not self.is_cancelled()
 
     def ask(self, stacks, seconds):
-        """Let all stacks ask every second; return what was queried."""
         with self.counting_queries() as statements:
             for _ in range(seconds):
                 for stack in stacks:

@@ -8,6 +8,7 @@ from unittest import mock
 
 import hypothesis
 from hypothesis import strategies as st
+from oslo_config import cfg
 import pytest
 
 from heat_plugins import errors
@@ -22,10 +23,20 @@ from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from tests.unit import counted
 from tests.unit import examples
+from tests.unit import heat_fixture
 from tests.unit.engine import run_world
 
 OTHER = '20270115T080001Z-0badcafe'
 AWAY = errors.Unavailable('503 of the store')
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _heat():
+    heat = heat_fixture.Heat({})
+    heat.setup()
+    cfg.CONF.set_override('rescue_interval', 60, 'heat_plugins')
+    yield
+    heat.cleanup()
 
 
 def test_each_server_runs_the_action_once_and_its_outputs_are_kept():
@@ -456,7 +467,6 @@ def follow(world, engine_id):
 
 
 def ask(world, what):
-    """Ask for something, if it makes sense now."""
     run = world.store.load(run_world.RUN).run
     if not deciding.refusal(run, what):
         with contextlib.suppress(errors.Error, AssertionError):

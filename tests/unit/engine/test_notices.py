@@ -10,7 +10,6 @@ import types
 import fixtures
 from heat.db import api as db_api
 from oslo_config import cfg
-import testtools
 
 from heat_plugins import config
 from heat_plugins import errors
@@ -29,6 +28,7 @@ from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import telling
 from tests.unit import counted
+from tests.unit import heat_fixture
 from tests.unit import threads
 from tests.unit.engine import heat_door
 from tests.unit.engine import run_world
@@ -69,7 +69,6 @@ class Receiving:
         cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
 
     def renew_senders(self):
-        """Forget the threads of an engine that has died."""
         self.patch(run_scans, 'PLACES', process.Places(32, 2))
 
     def receive(self, webhook, hosts, headers, body):
@@ -83,7 +82,7 @@ class Receiving:
         return [body['event'] for body in self.sent]
 
 
-class RunTest(Receiving, testtools.TestCase):
+class RunTest(Receiving, heat_fixture.HeatTestCase):
     def setUp(self):
         super().setUp()
         self.world = run_world.World(2)
@@ -103,7 +102,6 @@ class RunTest(Receiving, testtools.TestCase):
 
     def look(self, seconds=0, engine_id='engine'):
         self.world.now += seconds
-        self.world.store.now = self.world.now
         leader = types.SimpleNamespace(engine_id=engine_id)
         run_scans.tell(leader, self.world.store, lambda: self.world.now)
 
@@ -297,9 +295,9 @@ class ScheduleTest(NoticeCase):
             'more_servers': 0,
             'servers': [
                 {
-                    'stack': 's0',
-                    'resource': 'db0',
-                    'server': 'server0',
+                    'stack': 'shop',
+                    'resource': 'group.0.db',
+                    'server': 'group.0.server',
                     'state': 'failed',
                 }
             ],

@@ -48,7 +48,6 @@ PROJECT, ENGINE = store_contract.PROJECT, store_contract.ENGINE
 
 
 def at_once(call, values):
-    """Call with each value in a thread of its own; return what comes of it."""
     barrier = threading.Barrier(len(values))
 
     def wait(value):
@@ -78,7 +77,7 @@ class RowsCase(heat_fixture.HeatTestCase):
             cfg.CONF.set_override(name, value, 'heat_plugins')
 
 
-class SQLiteTest(store_contract.WholeContract, RowsCase):
+class SQLiteTest(store_contract.RunStoreContract, RowsCase):
     """In a file, for several threads and processes at once."""
 
     def setUp(self):
@@ -227,24 +226,15 @@ class SQLiteTest(store_contract.WholeContract, RowsCase):
         engine = db_api.get_engine()
         drop_tables(engine)
         url = engine.url.render_as_string(hide_password=False)
+        command = [sys.executable, '-c', MAKE_TABLES, url]
+        pipes = {'stdin': subprocess.PIPE, 'stdout': subprocess.PIPE}
         made = [
-            subprocess.Popen(
-                [sys.executable, '-c', MAKE_TABLES, url],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(3)
+            subprocess.Popen(command, **pipes, text=True) for _ in range(2)
         ]
         for each in made:
             assert each.stdout.readline() == 'ready\n'
-        for each in made:
-            each.stdin.write('\n')
-            each.stdin.flush()
-        for each in made:
-            _, message = each.communicate(timeout=100)
-            assert each.returncode == 0, message
+        at_once(lambda each: each.communicate('\n', timeout=100), made)
+        assert [each.returncode for each in made] == [0, 0]
         assert run_tables.is_ready(engine)
         self.begin()
 

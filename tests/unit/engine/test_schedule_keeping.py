@@ -32,7 +32,6 @@ from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.resources import software_schedule
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_store
 from heat_plugins.runs.schedules import schedule_deciding
 from heat_plugins.runs.schedules import schedules
 from tests.unit import counted
@@ -41,26 +40,11 @@ from tests.unit.engine import led
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_software_schedule as base
+from tests.unit.runs import store_contract
 
 HOUR, MINUTE = 3600, 60
 NOW = base.NOW
 ENGINE = 'engine-1'
-
-
-class Target:
-    """What `door.choose` selects, as far as a run needs it."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def with_action(self, action, hooks):
-        return run_records.RunTarget(
-            stack_id='s',
-            stack_name='s0',
-            resource=f'db{self.number}',
-            deployment_id=f'deployment{self.number}',
-            server_id=f'server{self.number}',
-        )
 
 
 class KeepingCase(base.ScheduleCase):
@@ -95,7 +79,6 @@ class KeepingCase(base.ScheduleCase):
         self.addCleanup(leading.install, None)
 
     def renew_places(self):
-        """Forget the threads of an engine that has died."""
         self.patch(schedule_keeping, 'PLACES', process.Places(32, 4))
 
     def start(self, target):
@@ -116,7 +99,10 @@ class KeepingCase(base.ScheduleCase):
         if not self.servers:
             raise errors.Refused('There is no target')
         return types.SimpleNamespace(
-            targets=[Target(number) for number in range(self.servers)],
+            targets=[
+                types.SimpleNamespace(with_action=lambda *_, it=each: it)
+                for each in store_contract.order(targets=self.servers).members
+            ],
             description='stack tag prod',
             unmet=self.unmet,
         )

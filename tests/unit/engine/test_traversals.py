@@ -95,7 +95,6 @@ class Engines:
         self.worker._rpc_client = self
 
     def check_resource(self, context, *args, **kwargs):
-        """Do as Heat's `WorkerClient` does."""
         self.may_die()
         self.messages.append((args, kwargs))
 
@@ -108,8 +107,6 @@ class Engines:
             raise Died
 
     def before(self, function):
-        """Return a function before which an engine may die."""
-
         def die_or_do(*args, **kwargs):
             self.may_die()
             return function(*args, **kwargs)
@@ -174,12 +171,6 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         self.patch(traversals.time, 'monotonic', lambda: self.now)
         self.scan = traversals.Traversals()
 
-    def stored(self):
-        given = self.heat.context, 'stack', template(BEFORE)
-        stack = parser.Stack(*given, convergence=True)
-        stack.store()
-        return stack
-
     def create(self, stack):
         stack = self.load(stack)
         stack.converge_stack(stack.t, action=parser.Stack.CREATE)
@@ -208,7 +199,6 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         return f'{found.action}_{found.status}'
 
     def look(self, seconds):
-        """Scan each half of a minute."""
         continued = []
         until = self.now + seconds
         while self.now < until:
@@ -229,7 +219,9 @@ class TraversalsTest(heat_fixture.HeatTestCase):
 
     def ready(self, action):
         """Return a stack as it is before an action."""
-        stack = self.stored()
+        given = self.heat.context, 'stack', template(BEFORE)
+        stack = parser.Stack(*given, convergence=True)
+        stack.store()
         if action != 'CREATE':
             self.create(stack)
             self.engines.run()
@@ -250,7 +242,6 @@ class TraversalsTest(heat_fixture.HeatTestCase):
         return self.begin(self.ready(action), action, point)
 
     def idle(self):
-        """Return the stacks in which nothing happens."""
         return resources.idle(self.context, traversals.actions())
 
     def survives(self, action):

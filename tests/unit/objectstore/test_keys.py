@@ -60,7 +60,6 @@ class KeyTest(testtools.TestCase):
         assert self.takes(signer)
 
     def put(self, signer):
-        """Return the status of a PUT by a signer's URL."""
         url = signer.url('signals/d/c', int(self.cluster.clock()) + 600)
         return self.cluster.put_signed(url)
 
@@ -71,7 +70,6 @@ class KeyTest(testtools.TestCase):
         return sum(each.signed for each in self.cluster.seen)
 
     def refusal(self, **options):
-        """Return the words with which a keeper refuses."""
         with pytest.raises(errors.TempURLsUnusable) as caught:
             self.ensure(**options)
         return str(caught.value)
@@ -127,7 +125,6 @@ class KeyTest(testtools.TestCase):
         assert self.takes(self.ensure(secret='new'))
 
     def test_the_old_key_goes_when_its_urls_have_run_out(self):
-        """By the store's clock, though this host's is wrong."""
         for ahead in (-3000, 0, 3000):
             clock = functools.partial(at, ahead)
             self.cluster = fake_swift.Cluster(clock=clock)
@@ -202,7 +199,6 @@ class KeyTest(testtools.TestCase):
         assert 'POST ' not in self.cluster.asked()
 
     def test_engines_share_an_account_s_key_and_projects_do_not(self):
-        """Who owns an account can read its key."""
         self.cluster = fake_swift.ceph()
         ours = self.ensure()
         self.cluster.account().clear()

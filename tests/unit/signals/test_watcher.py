@@ -97,7 +97,6 @@ class Case(testtools.TestCase):
         self.source.listed.add(waiting.object_name)
 
     def poll(self, waiting):
-        """Return what a poll shows, without blocking."""
         seen = self.watcher.wait([waiting], 0)
         return seen.get(waiting, WAITING)
 
@@ -319,14 +318,6 @@ class PaceTest(Case):
             arrive()
             assert self.intervals(waiting, 2) == [5.0, 1.0]
             self.intervals(waiting, 80)
-
-    def test_who_joins_resets_it_and_is_seen_after_one_interval(self):
-        waiting = self.begin(1)
-        self.intervals(waiting, 80)
-        late = self.join(2)
-        self.arrive(late)
-        assert self.look(late, after=0.9) is WAITING
-        assert self.look(late, after=0.2) is ARRIVED
 
     def test_who_joins_does_not_put_off_a_look_that_is_due(self):
         waiting = self.begin(1)
