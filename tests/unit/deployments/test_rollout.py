@@ -544,14 +544,6 @@ def test_progress_is_told_once_in_a_while():
     ]
 
 
-def test_the_id_of_a_member_is_below_that_of_its_group():
-    member = fleets.Member.of_group(fake_fleet.GROUP, 'a', 'server')
-    assert signal_names.is_group(fake_fleet.GROUP)
-    assert not signal_names.is_group(member.id)
-    assert member.id.startswith(signal_names.group_prefix(fake_fleet.GROUP))
-    assert len(member.id) == 36
-
-
 def fail_once(fleet, name, *, after):
     """Let a method of the fleet fail, before or after its work."""
     real = getattr(fleet, name)

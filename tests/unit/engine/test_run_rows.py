@@ -3,8 +3,7 @@
 
 from concurrent import futures
 import contextlib
-import subprocess
-import sys
+import multiprocessing
 import threading
 import time
 import traceback
@@ -29,16 +28,6 @@ from heat_plugins.runs import run_store
 from tests.unit import databases
 from tests.unit import heat_fixture
 from tests.unit.runs import store_contract
-
-MAKE_TABLES = """
-import sys
-from oslo_db.sqlalchemy import engines
-from heat_plugins.engine.database import run_tables
-engine = engines.create_engine(sys.argv[1])
-print('ready', flush=True)
-sys.stdin.readline()
-run_tables.upgrade(engine)
-"""
 
 HEATS = (
     *('software_deployment', 'software_config', 'resource_data'),
@@ -226,15 +215,20 @@ class SQLiteTest(store_contract.RunStoreContract, RowsCase):
         engine = db_api.get_engine()
         drop_tables(engine)
         url = engine.url.render_as_string(hide_password=False)
-        command = [sys.executable, '-c', MAKE_TABLES, url]
-        pipes = {'stdin': subprocess.PIPE, 'stdout': subprocess.PIPE}
-        made = [
-            subprocess.Popen(command, **pipes, text=True) for _ in range(2)
-        ]
+        context = multiprocessing.get_context('fork')
+        barrier = context.Barrier(3)
+
+        def make():
+            own = engines.create_engine(url)
+            barrier.wait(60)
+            run_tables.upgrade(own)
+
+        made = [context.Process(target=make) for _ in range(3)]
         for each in made:
-            assert each.stdout.readline() == 'ready\n'
-        at_once(lambda each: each.communicate('\n', timeout=100), made)
-        assert [each.returncode for each in made] == [0, 0]
+            each.start()
+        for each in made:
+            each.join(100)
+        assert [each.exitcode for each in made] == [0] * 3
         assert run_tables.is_ready(engine)
         self.begin()
 

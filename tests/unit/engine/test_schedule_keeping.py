@@ -177,10 +177,12 @@ class KeepingTest(KeepingCase):
         counts = self.useFixture(counted.Counted())
         self.is_trusted = False
         self.scheduled(start_within=120)
-        self.at(1)
         keepers = self.keeper(), self.keeper()
-        for hours in (1, 1.1):
-            self.at(hours, *keepers)
+        with self.assertLogs('heat_plugins', 'WARNING') as logs:
+            for hours in (1, 1.01, 1.02, 1.1):
+                self.at(hours, *keepers)
+        cannot, _missed = logs.output
+        assert 'Cannot start the run of schedule nightly' in cannot
         assert counts.of(metrics.TICKS) == {'missed': 1}
         events = deployments.events(self.made)
         assert len([e for e in events if 'missed' in e]) == 1
@@ -419,17 +421,6 @@ class KeepingTest(KeepingCase):
         self.after(25, keeper)
         assert follow.call_count == 2
         assert self.record().waiting == NOW + 2 * HOUR
-
-    def test_a_failure_is_one_warning(self):
-        self.scheduled()
-        self.is_trusted = False
-        keeper = self.keeper()
-        self.at(1)
-        with self.assertLogs('heat_plugins', 'WARNING') as logs:
-            for _ in range(3):
-                self.after(60, keeper)
-        (said,) = logs.output
-        assert 'Cannot start the run of schedule nightly' in said
 
     def test_what_no_engine_keeps_is_named_by_the_status(self):
         self.scheduled(start_within=120)

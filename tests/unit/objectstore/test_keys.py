@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose keys sign, where they are kept, and which of them the store takes."""
 
+import dataclasses
 import functools
 import threading
 import time
@@ -87,6 +88,17 @@ class KeyTest(testtools.TestCase):
         del self.cluster.seen[:]
         assert self.ensure() == signer
         assert self.cluster.asked() == [f'HEAD /{BOX}']
+
+    def test_what_cannot_be_signed_is_refused(self):
+        signer = self.ensure()
+        for changed, name in (
+            ({}, ''),
+            ({}, '//'),
+            ({'container': ''}, 'a'),
+            ({'digest': 'md5'}, 'a'),
+        ):
+            made = dataclasses.replace(signer, **changed)
+            self.assertRaises(ValueError, made.url, name, 1)
 
     def test_a_container_without_a_key_is_given_one(self):
         self.cluster.store().put_container(BOX, {})

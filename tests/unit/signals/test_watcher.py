@@ -459,13 +459,6 @@ class WaitTest(Case):
 
         self.meanwhile = arrive
 
-    def test_a_signal_is_seen_at_the_next_poll(self):
-        waiting = self.join()
-        self.arrive_after(0.6, waiting)
-        begun = self.now
-        assert self.watcher.wait([waiting], 1.0) == {waiting: ARRIVED}
-        self.assertAlmostEqual(0.75, self.now - begun, delta=0.01)
-
     def test_it_takes_no_longer_than_it_may(self):
         waiting = self.join()
         begun = self.now
