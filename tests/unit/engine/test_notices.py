@@ -4,7 +4,6 @@
 import dataclasses
 import json
 import logging
-import time
 import types
 
 import fixtures
@@ -18,23 +17,18 @@ from heat_plugins import stored
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
-from heat_plugins.engine.runs import door
-from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import notifying
 from heat_plugins.runs import overview
-from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import telling
 from tests.unit import counted
 from tests.unit import heat_fixture
 from tests.unit import threads
-from tests.unit.engine import heat_door
 from tests.unit.engine import run_world
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
-from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_software_schedule as base
 
 HOUR = keeping.HOUR
@@ -231,31 +225,6 @@ class RunTest(Receiving, heat_fixture.HeatTestCase):
         assert self.sent == []
 
 
-class DoorTest(Receiving, heat_door.DoorCase):
-    def test_a_run_that_was_ordered_through_the_door_is_told(self):
-        stack = self.created(
-            deployments.template(resources={'config': triggers.CONFIG})
-        )
-        door.install(door.Door(self.store))
-        notify = {'url': WANTED.url, 'secret': WANTED.secret}
-        run = self.runs.start('BACKUP', stacks=[stack.name], notify=notify)
-        now = int(time.time())
-        self.change(run.id, phase=run_records.Phase.FAILED, ended_at=now)
-        self.patch(process, 'threading', threads.stand_in(lambda do: do()))
-        leading.install(types.SimpleNamespace(engine_id=heat_door.ENGINE))
-        self.addCleanup(leading.install, None)
-        for _again in range(2):
-            run_scans.NOTICES.begin()()
-        (body,) = self.sent
-        assert (body['run'], body['event']) == (run.id, 'failure')
-        assert body['stack'] == {'id': stack.id, 'name': stack.name}
-        shown = self.runs.show(run.id)
-        assert shown.notify == 'https://hooks.example.com'
-        (notice,) = shown.notices
-        expected = {'state': 'delivered', 'tries': 1, 'reason': ''}
-        assert expected.items() <= notice.items()
-
-
 class NoticeCase(Receiving, keeping.KeepingCase):
     def failed(self, hours=1, fail=(0,)):
         """Let a tick end, with failures on servers; no engine has seen it."""
@@ -335,12 +304,6 @@ class ScheduleTest(NoticeCase):
         assert f'Not told: failure: {DEAD}' in str(
             deployments.events(self.made)
         )
-        self.refuses = None
-        self.finish(*self.ids(2))
-        self.after(60, keeper)
-        keeper.look()
-        assert self.told()[-1] == 'recovery'
-        assert self.get(self.made, 'notify_error') == ''
 
     def test_the_action_is_the_one_that_is_stored(self):
         self.scheduled(notify=NOTIFY)

@@ -458,40 +458,21 @@ class KeepingTest(KeepingCase):
         keeper.look()
         assert wanted[-1] is None
 
-    def test_what_a_user_has_written_stops_no_other(self):
+    def test_what_is_hostile_or_cannot_be_recorded_stops_no_other(self):
         self.scheduled()
-        bad = self.other(note='bad')
-        due = schedule_deciding.due
+        content = base.template(cron='@hourly', stack_tag='prod', note='bad')
+        other = self.heat.create(content, name='other')
+        (bad,) = (each for each in self.rows() if each.stack_id == other.id)
+        due, replace, failures = (
+            schedule_deciding.due,
+            schedule_rows.replace,
+            [],
+        )
 
         def decide(schedule, record, now):
             if schedule.note:
                 raise OverflowError('it is hostile')
             return due(schedule, record, now)
-
-        self.patch(schedule_deciding, 'due', decide)
-        self.at(0.5, self.keeper())
-        for text in (
-            *('x', '{}', '[]', bad.text.replace('@hourly', 'x')),
-            bad.text.replace('@hourly', 'x' * 40_000),
-        ):
-            (row,) = (r for r in self.rows() if r.number == bad.number)
-            context = heat_context.get_admin_context()
-            schedule_rows.replace(context, row.number, row.text, text)
-            keeper = self.keeper()
-            keeper.look()
-        self.at(1, keeper)
-        assert self.runs() == self.ids(1)
-
-    def other(self, **given):
-        content = base.template(cron='@hourly', stack_tag='prod', **given)
-        other = self.heat.create(content, name='other')
-        (row,) = (each for each in self.rows() if each.stack_id == other.id)
-        return row
-
-    def test_what_cannot_be_recorded_stops_no_other(self):
-        self.scheduled()
-        bad = self.other()
-        replace, failures = schedule_rows.replace, []
 
         def fail(context, number, *texts):
             if number == bad.number:
@@ -499,8 +480,18 @@ class KeepingTest(KeepingCase):
                 raise db_exception.DBDataError(ValueError('it is too long'))
             return replace(context, number, *texts)
 
+        with mock.patch.object(schedule_deciding, 'due', decide):
+            self.at(0.5, self.keeper())
+        text = bad.text
+        for changed in (
+            *('x', '{}', '[]', bad.text.replace('@hourly', 'x')),
+            *(bad.text.replace('@hourly', 'x' * 40_000), bad.text),
+        ):
+            context = heat_context.get_admin_context()
+            assert replace(context, bad.number, text, changed)
+            keeper, text = self.keeper(), changed
+            keeper.look()
         self.patch(schedule_rows, 'replace', fail)
-        keeper = self.keeper()
         self.at(1, keeper)
         assert self.runs() == self.ids(1)
         self.after(30, keeper)
