@@ -41,6 +41,7 @@ def mariadb():
     folder = _folder()
     user = pwd.getpwuid(os.getuid()).pw_name
     own = f'--user={user}', f'--datadir={folder}/data'
+    own += '--innodb-log-file-size=4M', '--innodb-buffer-pool-size=32M'
     _until(
         *('mariadb-install-db', '--no-defaults', '--skip-test-db', *own),
         '--auth-root-authentication-method=normal',
@@ -82,7 +83,7 @@ class PostgreSQL:
         self.url = f'postgresql+psycopg2://root@/heat?host={folder}'
         _until(
             *(*self._prefix, 'initdb', '--username=root', '--auth=trust'),
-            f'{folder}/data',
+            *('--no-sync', f'{folder}/data'),
             attempts=1,
         )
         self.start()

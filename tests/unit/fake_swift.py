@@ -137,7 +137,6 @@ class Cluster:
         return self.containers.get(self._place(project_id, name))
 
     def account(self, project_id='project-1'):
-        """Return the headers of an account, to be read and changed."""
         return self.accounts.setdefault(project_id, {})
 
     def fail(self, times=1, status=503, method=None):
@@ -145,11 +144,9 @@ class Cluster:
         self._faults.append([times, status, method])
 
     def heal(self):
-        """Take back what `fail` has asked for."""
         self._faults.clear()
 
     def asked(self, project_id=None):
-        """Return what was asked for so far, as ``METHOD where`` strings."""
         return [
             f'{each.method} {each.where}'
             for each in self.seen

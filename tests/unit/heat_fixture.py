@@ -22,6 +22,7 @@ import contextlib
 import copy
 import functools
 import json
+import sqlite3
 from unittest import mock
 import uuid
 
@@ -144,8 +145,8 @@ class Database:
         run_tables.upgrade(engine)
         names = [*models.BASE.metadata.tables, *run_tables.METADATA.tables]
         self._empty = ''.join(f'DELETE FROM {name};' for name in names)
-        # Nothing cuts its one connection.
-        engine.pool._pre_ping = False
+        # Nothing cuts its one connection, whatever a test says of the time.
+        engine.pool._pre_ping, engine.pool._recycle = False, -1
         for begin in list(engine.dispatch.begin):
             sqlalchemy.event.remove(engine, 'begin', begin)
         sqlalchemy.event.listen(engine, 'begin', self._begin)
@@ -161,15 +162,19 @@ class Database:
 
     @property
     def changes(self):
-        """How many rows have been written so far."""
         return self._sqlite.total_changes
 
     def empty(self):
-        """Delete all rows."""
         self._sqlite.executescript(self._empty)
 
+    def save(self):
+        """Return what puts the rows of now back."""
+        saved = sqlite3.connect(':memory:', check_same_thread=False)
+        self._sqlite.backup(saved)
+        return functools.partial(saved.backup, self._sqlite)
 
-_database = functools.cache(Database)
+
+database = functools.cache(Database)
 
 
 class Heat:
@@ -196,7 +201,7 @@ class Heat:
                 mock.patch.object(scheduler.TaskRunner, '_sleep', self._sleep)
             )
             self._configure(cleanup)
-            self.database = _database()
+            self.database = database()
             # A test before this one may have used it otherwise.
             self.database.empty()
             cleanup.callback(self.database.empty)
@@ -222,7 +227,6 @@ class Heat:
             self._cleanup = cleanup.pop_all()
 
     def cleanup(self):
-        """Undo all that :meth:`setup` did."""
         self._cleanup.close()
 
     def _sleep(self, seconds):
@@ -325,7 +329,6 @@ class Heat:
         return row.id
 
     def stop(self, stack):
-        """Stop what a stack does, as the engine's API does."""
         row = stack_objects.Stack.get_by_id(self.context, stack.id)
         row.update_and_save(
             {'current_traversal': 'another', 'status': 'FAILED'}

@@ -2,10 +2,10 @@
 """Whatever a server answers, and a template hides, nothing of it is told."""
 
 import json
-import logging
 import os
 import re
 
+import fixtures
 import hypothesis
 from hypothesis import strategies as st
 
@@ -41,21 +41,13 @@ answer = st.one_of(
 class SecrecyTest(deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
-        self.logged = []
-        handler = logging.Handler()
-        handler.emit = lambda record: self.logged.append(record.getMessage())
-        root = logging.getLogger()
-        level = root.level
-        root.addHandler(handler)
-        root.setLevel(logging.DEBUG)
-        self.addCleanup(root.setLevel, level)
-        self.addCleanup(root.removeHandler, handler)
+        self.log = self.useFixture(fixtures.FakeLogger())
 
     @hypothesis.given(answer)
     @hypothesis.settings(max_examples=LOOKS)
     def test_no_answer_is_told_and_none_raises_an_error_of_python(self, body):
         self.answer = body
-        self.logged.clear()
+        self.log.reset_output()
         stack = self.heat.stack(
             deployments.template(input_values={'who': PASSWORD})
         )
@@ -70,11 +62,11 @@ class SecrecyTest(deployments.DeploymentTestCase):
         ]
         signatures = re.findall('temp_url_sig=([0-9a-f]+)', str(urls))
         assert signatures
-        assert 'waits for a signal' in ' '.join(self.logged)
+        assert 'waits for a signal' in self.log.output
         for said in map(str, told):
             assert PYTHONS.search(said) is None, said
             assert len(said) < 400
-        for said in (*map(str, told), *self.logged):
+        for said in (*map(str, told), self.log.output):
             for secret in (PASSWORD, READ, *signatures):
                 assert secret not in said
         self.handed.clear()

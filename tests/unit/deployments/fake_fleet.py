@@ -103,7 +103,6 @@ class Fleet:
         self.restart()
 
     def restart(self):
-        """Be another engine, which knows what is stored and no more."""
         self.watcher = watcher.Watcher(
             Source(self),
             watcher.WatchLimits(
@@ -289,7 +288,6 @@ class Fleet:
     # Signals
 
     def reports(self):
-        """Return the names of the reports of servers that have started."""
         return {
             body.report_name(signal_names.signal(row.id, row.config.id))
             for row in self.rows.values()
@@ -335,7 +333,6 @@ class Fleet:
         return member.key
 
     def work(self):
-        """Be the agents: run what is new to them, and answer."""
         for configs in self.told.values():
             for config in configs:
                 inputs = {one['name']: one['value'] for one in config.inputs}

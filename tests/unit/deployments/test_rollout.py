@@ -75,7 +75,6 @@ class Group:
         )
 
     def updates(self, wanted=None):
-        """Return what brings the members that there are up to date."""
         return fleets.to_update(
             self.wanted() if wanted is None else wanted,
             dict(self.fleet.rows),
@@ -104,12 +103,10 @@ class Group:
         return change
 
     def change_rows(self, **values):
-        """Be another process."""
         for row in list(self.fleet.rows.values()):
             self.fleet.change(row, **values)
 
     def send(self, found):
-        """Let the object store have something for the signal of each."""
         self.fleet.signals |= dict.fromkeys(self.signals(), found)
 
     def signals(self):
@@ -168,7 +165,6 @@ class Group:
         return False
 
     def change_key(self, key='second'):
-        """Let the store refuse the URLs that servers have."""
         self.fleet.dead.add(self.fleet.signer)
         self.fleet.signer = dataclasses.replace(self.fleet.signer, key=key)
 
@@ -546,14 +542,6 @@ def test_progress_is_told_once_in_a_while():
     assert [str(each) for each in group.told] == [
         'CREATE: 1 of 2 members complete, 1 waiting for their servers'
     ]
-
-
-def test_the_id_of_a_member_is_below_that_of_its_group():
-    member = fleets.Member.of_group(fake_fleet.GROUP, 'a', 'server')
-    assert signal_names.is_group(fake_fleet.GROUP)
-    assert not signal_names.is_group(member.id)
-    assert member.id.startswith(signal_names.group_prefix(fake_fleet.GROUP))
-    assert len(member.id) == 36
 
 
 def fail_once(fleet, name, *, after):

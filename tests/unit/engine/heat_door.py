@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door of a real EngineService, asked as heat-api asks it."""
 
-import importlib
 import json
 from urllib import parse
 import uuid
@@ -119,8 +118,6 @@ class DoorCase(deployments.DeploymentTestCase):
         self.now += seconds
 
     def _install(self, patch):
-        owner = importlib.import_module(patch.module)
-        *path, name = patch.function.split('.')
-        for each in path:
-            owner = getattr(owner, each)
-        self.patch(owner, name, patch.wrap(getattr(owner, name)))
+        owner, heats = patch.probe()
+        name = patch.function.rpartition('.')[2]
+        self.patch(owner, name, patch.wrap(heats))

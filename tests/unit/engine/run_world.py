@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs, their leaders and their servers in memory; see `leading`.
+"""Runs in Heat's database, their leaders, and their servers; see `leading`.
 
-The store is strict, see `fake_run_store`. A server runs what it was told of,
-each config once, and only then answers. A leader dies at any call of the
-store or of servers, before or after it. A `Trouble` lets servers be slow,
-answer twice or never, and listings of the object store lag.
+A test sets up `heat_fixture.Heat`. A server runs what it was told of, each
+config once, and only then answers. A leader dies at any call of the store or
+of servers, before or after it. A `Trouble` lets servers be slow, answer twice
+or never, and listings of the object store lag.
 """
 
 import collections
 import contextlib
 import dataclasses
 import random
+import uuid
 
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import process
+from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.runs import deciding
+from heat_plugins.runs import ordering
 from heat_plugins.runs import run_objects
 from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import stepping
 from heat_plugins.signals import body
-from tests.unit.runs import fake_run_store
+from tests.unit import heat_fixture
 from tests.unit.runs import store_contract
 
 PROJECT = 'project'
@@ -44,6 +47,94 @@ class Places(process.Places):
             self.leave(key)
 
 
+class Store(run_rows.RunRows):
+    """Runs in an empty database, which fails on request.
+
+    :ivar aborts: how many of the next writing transactions are cut off.
+    :ivar silent: how many of the next commits have no answer.
+    :ivar losing: before how many of the next steps another one is stored.
+    :ivar is_late: whether reading shows nothing that is committed from now on.
+    :ivar given: the deliveries whose rows are there, by deployment.
+    """
+
+    def __init__(self):
+        super().__init__()
+        heat_fixture.database().empty()
+        self.aborts = self.silent = self.losing = 0
+        self.given = {}
+        self._shown, self._led = None, {}
+
+    @property
+    def is_late(self):
+        return self._shown is not None
+
+    @is_late.setter
+    def is_late(self, value):
+        self._shown = None
+        if value:
+            heads = self.heads(PROJECT, ordering.Query())
+            self._shown = {each.id: self.load(each.id) for each in heads}
+        self._led.clear()
+
+    def load(self, run_id, project_id=None):
+        if self._shown is None:
+            return super().load(run_id, project_id)
+        if run_id not in self._shown:
+            raise errors.NotFound(run_id)
+        return self._shown[run_id]
+
+    def led_by(self, engine_id):
+        if self._shown is not None:
+            return {
+                run_id: each.version
+                for run_id, each in self._shown.items()
+                if each.engine_id == engine_id and not each.run.ended
+            }
+        # Leaders ask each second.
+        if engine_id not in self._led:
+            self._led[engine_id] = super().led_by(engine_id)
+        return self._led[engine_id]
+
+    @contextlib.contextmanager
+    def _changing(self):
+        if self.aborts:
+            self.aborts -= 1
+            raise errors.Unavailable('cut off before its commit')
+        try:
+            yield
+        finally:
+            self._led.clear()
+        if self.silent:
+            self.silent -= 1
+            raise errors.Unavailable('its commit has no answer')
+
+    def create(self, *args, **values):
+        with self._changing():
+            return super().create(*args, **values)
+
+    def step(self, before, after, step_id, *, given=None, taken=(), **more):
+        more |= {'given': given, 'taken': taken}
+        with self._changing():
+            if self.losing:
+                self.losing -= 1
+                kept = super().load(after.id)
+                super().step(kept, kept.run, str(uuid.uuid4()))
+            stepped = super().step(before, after, step_id, **more)
+            for each in (given or {}).values():
+                self.given[each.deployment_id] = each
+            for row_id in taken:
+                self.given.pop(row_id, None)
+            return stepped
+
+    def answer(self, outcomes):
+        with self._changing():
+            return super().answer(outcomes)
+
+    def take_over(self, *args):
+        with self._changing():
+            return super().take_over(*args)
+
+
 class World:
     """What there is beside the leaders.
 
@@ -57,8 +148,8 @@ class World:
     """
 
     def __init__(self, targets=3, unknown_hook=None, **limits):
-        self.store = fake_run_store.FakeRunStore()
-        self.now = self.store.now
+        self.store = Store()
+        self.now = 1_800_000_000.0
         self.answers = lambda server_id: 0
         self.ran, self.executed = collections.Counter(), collections.Counter()
         self.hidden = {}
@@ -66,7 +157,7 @@ class World:
         self.reports, self.stopped = set(), set()
         self.gone, self.refused = {}, {}
         self.outage = self.store_outage = None
-        self.free, self.slowness = float('inf'), 0
+        self.slowness = 0
         self.tellings, self.calls, self.crash_at = [], 0, None
         self.leaders, self.servers = [], None
         self.unknown_hook = unknown_hook
@@ -86,13 +177,12 @@ class World:
             )
             for n in range(self.targets)
         ]
-        return run_records.RunOrder(
-            id=run_id,
+        return store_contract.order(
+            run_id,
             action=action,
             limits=run_records.RunLimits(**self.limits),
             members=members,
             created_at=int(self.now),
-            created_by='ann',
             inputs={'secret': 'hunter2-secret'},
             **values,
         )
@@ -158,7 +248,6 @@ class World:
     def pass_time(self, seconds=1):
         for _ in range(seconds):
             self.now += 1
-            self.store.now = self.now
             for each in self.leaders:
                 with contextlib.suppress(errors.Error):
                     each.turn()
@@ -209,7 +298,6 @@ class World:
 
 
 def waiting(targets=3, **limits):
-    """Return a world whose servers have a run, and do not answer."""
     world = World(targets, **limits)
     world.answers = lambda server_id: None
     world.start()
@@ -302,7 +390,7 @@ class Servers:
         return self.stacks[stack_id]
 
     def room(self, project_id):
-        return self._world.free - len(self._world.store.given)
+        return run_records.MOST
 
     def prepare(self, project_id, run, members):
         self._world.now += self._world.slowness

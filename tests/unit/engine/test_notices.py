@@ -1,22 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines tell webhooks how runs end, of schedules and others."""
 
-import contextlib
 import dataclasses
-import http.client
 import json
 import logging
-import pathlib
-import socket
-import subprocess
-import sys
-import time
 import types
 
 import fixtures
 from heat.db import api as db_api
 from oslo_config import cfg
-import testtools
 
 from heat_plugins import config
 from heat_plugins import errors
@@ -25,22 +17,18 @@ from heat_plugins import stored
 from heat_plugins.clients import webhooks
 from heat_plugins.engine import process
 from heat_plugins.engine.database import schedule_rows
-from heat_plugins.engine.runs import door
-from heat_plugins.engine.runs import leading
 from heat_plugins.engine.runs import run_fleet
 from heat_plugins.engine.runs import run_scans
 from heat_plugins.runs import notifying
 from heat_plugins.runs import overview
-from heat_plugins.runs import run_records
 from heat_plugins.runs import run_store
 from heat_plugins.runs import telling
 from tests.unit import counted
+from tests.unit import heat_fixture
 from tests.unit import threads
-from tests.unit.engine import heat_door
 from tests.unit.engine import run_world
 from tests.unit.engine import test_schedule_keeping as keeping
 from tests.unit.resources import deployments
-from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_software_schedule as base
 
 HOUR = keeping.HOUR
@@ -49,9 +37,6 @@ WANTED = notifying.NoticeOrder(
     url='https://hooks.example.com/p4th?t0ken',
     secret='a s3cret of the team',
     waits=60,
-)
-EXAMPLE = pathlib.Path(keeping.__file__).parents[3] / (
-    'contrib/examples/notices/receiver.py'
 )
 SECRET = WANTED.secret
 NOTIFY = {'url': WANTED.url, 'secret': SECRET}
@@ -78,7 +63,6 @@ class Receiving:
         cfg.CONF.set_override('notify_hosts', hosts, config.GROUP)
 
     def renew_senders(self):
-        """Forget the threads of an engine that has died."""
         self.patch(run_scans, 'PLACES', process.Places(32, 2))
 
     def receive(self, webhook, hosts, headers, body):
@@ -92,7 +76,7 @@ class Receiving:
         return [body['event'] for body in self.sent]
 
 
-class RunTest(Receiving, testtools.TestCase):
+class RunTest(Receiving, heat_fixture.HeatTestCase):
     def setUp(self):
         super().setUp()
         self.world = run_world.World(2)
@@ -112,7 +96,6 @@ class RunTest(Receiving, testtools.TestCase):
 
     def look(self, seconds=0, engine_id='engine'):
         self.world.now += seconds
-        self.world.store.now = self.world.now
         leader = types.SimpleNamespace(engine_id=engine_id)
         run_scans.tell(leader, self.world.store, lambda: self.world.now)
 
@@ -242,31 +225,6 @@ class RunTest(Receiving, testtools.TestCase):
         assert self.sent == []
 
 
-class DoorTest(Receiving, heat_door.DoorCase):
-    def test_a_run_that_was_ordered_through_the_door_is_told(self):
-        stack = self.created(
-            deployments.template(resources={'config': triggers.CONFIG})
-        )
-        door.install(door.Door(self.store))
-        notify = {'url': WANTED.url, 'secret': WANTED.secret}
-        run = self.runs.start('BACKUP', stacks=[stack.name], notify=notify)
-        now = int(time.time())
-        self.change(run.id, phase=run_records.Phase.FAILED, ended_at=now)
-        self.patch(process, 'threading', threads.stand_in(lambda do: do()))
-        leading.install(types.SimpleNamespace(engine_id=heat_door.ENGINE))
-        self.addCleanup(leading.install, None)
-        for _again in range(2):
-            run_scans.NOTICES.begin()()
-        (body,) = self.sent
-        assert (body['run'], body['event']) == (run.id, 'failure')
-        assert body['stack'] == {'id': stack.id, 'name': stack.name}
-        shown = self.runs.show(run.id)
-        assert shown.notify == 'https://hooks.example.com'
-        (notice,) = shown.notices
-        expected = {'state': 'delivered', 'tries': 1, 'reason': ''}
-        assert expected.items() <= notice.items()
-
-
 class NoticeCase(Receiving, keeping.KeepingCase):
     def failed(self, hours=1, fail=(0,)):
         """Let a tick end, with failures on servers; no engine has seen it."""
@@ -306,9 +264,9 @@ class ScheduleTest(NoticeCase):
             'more_servers': 0,
             'servers': [
                 {
-                    'stack': 's0',
-                    'resource': 'db0',
-                    'server': 'server0',
+                    'stack': 'shop',
+                    'resource': 'group.0.db',
+                    'server': 'group.0.server',
                     'state': 'failed',
                 }
             ],
@@ -346,12 +304,6 @@ class ScheduleTest(NoticeCase):
         assert f'Not told: failure: {DEAD}' in str(
             deployments.events(self.made)
         )
-        self.refuses = None
-        self.finish(*self.ids(2))
-        self.after(60, keeper)
-        keeper.look()
-        assert self.told()[-1] == 'recovery'
-        assert self.get(self.made, 'notify_error') == ''
 
     def test_the_action_is_the_one_that_is_stored(self):
         self.scheduled(notify=NOTIFY)
@@ -438,40 +390,6 @@ class ScheduleTest(NoticeCase):
         keeper.look()
         assert self.sent == []
         assert run_scans.PLACES.take(self.rows()[0].id, 'any')
-
-
-def test_the_example_of_a_receiver_prints_what_it_verifies():
-    with socket.create_server(('127.0.0.1', 0)) as found:
-        port = found.getsockname()[1]
-    with subprocess.Popen(
-        [sys.executable, str(EXAMPLE), str(port)],
-        env={'NOTICE_SECRET': SECRET},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        for secret, age, expected in (
-            ('another secret, also long', 0, 403),
-            (SECRET, 301, 403),
-            (SECRET, 0, 204),
-        ):
-            body = json.dumps({'id': expected}).encode()
-            sent_at = time.time() - age
-            headers = notifying.headers(body, secret, sent_at)
-            assert posted(port, body, headers) == expected
-        process.kill()
-        assert process.stdout.read() == '{"id": 204}\n'
-
-
-def posted(port, body, headers):
-    """POST to a process that may not listen yet; return the status."""
-    for _ in range(100):
-        connection = http.client.HTTPConnection('127.0.0.1', port)
-        with contextlib.suppress(ConnectionError):
-            connection.request('POST', '/', body, headers)
-            return connection.getresponse().status
-        time.sleep(0.1)
-    raise AssertionError('it does not listen')
 
 
 class PropertyTest(NoticeCase):

@@ -199,7 +199,6 @@ def _both(served):
 
 
 def _accepts(ours, heats):
-    """Say whether a method takes as much as the one that it overrides."""
     variable = (
         inspect.Parameter.VAR_POSITIONAL,
         inspect.Parameter.VAR_KEYWORD,
@@ -267,7 +266,6 @@ class ReplacedTest(heat_fixture.HeatTestCase):
         self.former = former
 
     def shown(self, user, name='server'):
-        """Return what a stack shows a user; None if that is forbidden."""
         (patch,) = (
             each
             for each in patches.PATCHES

@@ -41,7 +41,6 @@ class RowsTest(deployments.DeploymentTestCase):
         return watcher.Ticket(**{**place, 'object_name': None, **values})
 
     def settle(self, **values):
-        """Settle what a ticket is for; say whether that counts."""
         ticket = self.ticket(**values)
         return ticket in rows.settle(self.heat.context, {ticket: DONE})
 
@@ -165,7 +164,6 @@ class UnquotedTest(unittest.TestCase):
     """What leaves with an error is what may be read by anybody."""
 
     def raised(self, function):
-        """Return what is raised, and how it is logged."""
         try:
             with rows.unquoted():
                 function()

@@ -187,19 +187,6 @@ class RunTest(LeadingCase):
         assert self.now - began < 30
         assert sorted(self.states(run.id)) == ['cancelled', 'waiting']
 
-    def test_a_run_asks_the_store_for_little(self):
-        stack = self.created(template('a', 'b'))
-        self.answer = {}
-        for _ in range(2):
-            self.go_on(20)
-            before = len(self.swift.seen)
-            self.runs.start('BACKUP', stacks=[stack.name])
-            self.go_on(8)
-        seen = self.swift.seen[before:]
-        asked = [each for each in seen if each.project_id]
-        # Two listings, a look at the container, two results, one deletion.
-        assert len(asked) <= 6, asked
-
     def test_another_engine_goes_on_and_nothing_runs_twice(self):
         _, run = self.waiting('a', 'b')
         self.leader = self.lead('engine-2')

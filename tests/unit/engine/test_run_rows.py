@@ -3,8 +3,7 @@
 
 from concurrent import futures
 import contextlib
-import subprocess
-import sys
+import multiprocessing
 import threading
 import time
 import traceback
@@ -30,16 +29,6 @@ from tests.unit import databases
 from tests.unit import heat_fixture
 from tests.unit.runs import store_contract
 
-MAKE_TABLES = """
-import sys
-from oslo_db.sqlalchemy import engines
-from heat_plugins.engine.database import run_tables
-engine = engines.create_engine(sys.argv[1])
-print('ready', flush=True)
-sys.stdin.readline()
-run_tables.upgrade(engine)
-"""
-
 HEATS = (
     *('software_deployment', 'software_config', 'resource_data'),
     *('resource', 'stack', 'raw_template'),
@@ -48,7 +37,6 @@ PROJECT, ENGINE = store_contract.PROJECT, store_contract.ENGINE
 
 
 def at_once(call, values):
-    """Call with each value in a thread of its own; return what comes of it."""
     barrier = threading.Barrier(len(values))
 
     def wait(value):
@@ -78,7 +66,7 @@ class RowsCase(heat_fixture.HeatTestCase):
             cfg.CONF.set_override(name, value, 'heat_plugins')
 
 
-class SQLiteTest(store_contract.WholeContract, RowsCase):
+class SQLiteTest(store_contract.RunStoreContract, RowsCase):
     """In a file, for several threads and processes at once."""
 
     def setUp(self):
@@ -227,24 +215,20 @@ class SQLiteTest(store_contract.WholeContract, RowsCase):
         engine = db_api.get_engine()
         drop_tables(engine)
         url = engine.url.render_as_string(hide_password=False)
-        made = [
-            subprocess.Popen(
-                [sys.executable, '-c', MAKE_TABLES, url],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(3)
-        ]
+        context = multiprocessing.get_context('fork')
+        barrier = context.Barrier(3)
+
+        def make():
+            own = engines.create_engine(url)
+            barrier.wait(60)
+            run_tables.upgrade(own)
+
+        made = [context.Process(target=make) for _ in range(3)]
         for each in made:
-            assert each.stdout.readline() == 'ready\n'
+            each.start()
         for each in made:
-            each.stdin.write('\n')
-            each.stdin.flush()
-        for each in made:
-            _, message = each.communicate(timeout=100)
-            assert each.returncode == 0, message
+            each.join(100)
+        assert [each.exitcode for each in made] == [0] * 3
         assert run_tables.is_ready(engine)
         self.begin()
 

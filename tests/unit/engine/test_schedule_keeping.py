@@ -32,7 +32,6 @@ from heat_plugins.engine.runs import schedule_keeping
 from heat_plugins.resources import software_schedule
 from heat_plugins.runs import ordering
 from heat_plugins.runs import run_records
-from heat_plugins.runs import run_store
 from heat_plugins.runs.schedules import schedule_deciding
 from heat_plugins.runs.schedules import schedules
 from tests.unit import counted
@@ -41,26 +40,11 @@ from tests.unit.engine import led
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_software_schedule as base
+from tests.unit.runs import store_contract
 
 HOUR, MINUTE = 3600, 60
 NOW = base.NOW
 ENGINE = 'engine-1'
-
-
-class Target:
-    """What `door.choose` selects, as far as a run needs it."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def with_action(self, action, hooks):
-        return run_records.RunTarget(
-            stack_id='s',
-            stack_name='s0',
-            resource=f'db{self.number}',
-            deployment_id=f'deployment{self.number}',
-            server_id=f'server{self.number}',
-        )
 
 
 class KeepingCase(base.ScheduleCase):
@@ -95,7 +79,6 @@ class KeepingCase(base.ScheduleCase):
         self.addCleanup(leading.install, None)
 
     def renew_places(self):
-        """Forget the threads of an engine that has died."""
         self.patch(schedule_keeping, 'PLACES', process.Places(32, 4))
 
     def start(self, target):
@@ -116,7 +99,10 @@ class KeepingCase(base.ScheduleCase):
         if not self.servers:
             raise errors.Refused('There is no target')
         return types.SimpleNamespace(
-            targets=[Target(number) for number in range(self.servers)],
+            targets=[
+                types.SimpleNamespace(with_action=lambda *_, it=each: it)
+                for each in store_contract.order(targets=self.servers).members
+            ],
             description='stack tag prod',
             unmet=self.unmet,
         )
@@ -187,27 +173,16 @@ class KeepingTest(KeepingCase):
             'skipped': 1,
         }
 
-    def test_what_another_engine_has_started_is_not_counted(self):
-        counts = self.useFixture(counted.Counted())
-        self.scheduled()
-        self.at(1)
-        keeper = self.keeper()
-        lose = mock.Mock(side_effect=run_store.Stale('another was first'))
-        with mock.patch.object(self.leader, 'start', lose):
-            keeper.look()
-        assert counts.of(metrics.TICKS) == {}
-        assert self.record().reason == ''
-        self.after(15, keeper)
-        assert counts.of(metrics.TICKS) == {'started': 1}
-
     def test_of_two_engines_that_give_up_one_counts_and_tells(self):
         counts = self.useFixture(counted.Counted())
         self.is_trusted = False
         self.scheduled(start_within=120)
-        self.at(1)
         keepers = self.keeper(), self.keeper()
-        for hours in (1, 1.1):
-            self.at(hours, *keepers)
+        with self.assertLogs('heat_plugins', 'WARNING') as logs:
+            for hours in (1, 1.01, 1.02, 1.1):
+                self.at(hours, *keepers)
+        cannot, _missed = logs.output
+        assert 'Cannot start the run of schedule nightly' in cannot
         assert counts.of(metrics.TICKS) == {'missed': 1}
         events = deployments.events(self.made)
         assert len([e for e in events if 'missed' in e]) == 1
@@ -446,17 +421,6 @@ class KeepingTest(KeepingCase):
         assert follow.call_count == 2
         assert self.record().waiting == NOW + 2 * HOUR
 
-    def test_a_failure_is_one_warning(self):
-        self.scheduled()
-        self.is_trusted = False
-        keeper = self.keeper()
-        self.at(1)
-        with self.assertLogs('heat_plugins', 'WARNING') as logs:
-            for _ in range(3):
-                self.after(60, keeper)
-        (said,) = logs.output
-        assert 'Cannot start the run of schedule nightly' in said
-
     def test_what_no_engine_keeps_is_named_by_the_status(self):
         self.scheduled(start_within=120)
         clock = types.SimpleNamespace(time=lambda: self.now)
@@ -493,40 +457,21 @@ class KeepingTest(KeepingCase):
         keeper.look()
         assert wanted[-1] is None
 
-    def test_what_a_user_has_written_stops_no_other(self):
+    def test_what_is_hostile_or_cannot_be_recorded_stops_no_other(self):
         self.scheduled()
-        bad = self.other(note='bad')
-        due = schedule_deciding.due
+        content = base.template(cron='@hourly', stack_tag='prod', note='bad')
+        other = self.heat.create(content, name='other')
+        (bad,) = (each for each in self.rows() if each.stack_id == other.id)
+        due, replace, failures = (
+            schedule_deciding.due,
+            schedule_rows.replace,
+            [],
+        )
 
         def decide(schedule, record, now):
             if schedule.note:
                 raise OverflowError('it is hostile')
             return due(schedule, record, now)
-
-        self.patch(schedule_deciding, 'due', decide)
-        self.at(0.5, self.keeper())
-        for text in (
-            *('x', '{}', '[]', bad.text.replace('@hourly', 'x')),
-            bad.text.replace('@hourly', 'x' * 40_000),
-        ):
-            (row,) = (r for r in self.rows() if r.number == bad.number)
-            context = heat_context.get_admin_context()
-            schedule_rows.replace(context, row.number, row.text, text)
-            keeper = self.keeper()
-            keeper.look()
-        self.at(1, keeper)
-        assert self.runs() == self.ids(1)
-
-    def other(self, **given):
-        content = base.template(cron='@hourly', stack_tag='prod', **given)
-        other = self.heat.create(content, name='other')
-        (row,) = (each for each in self.rows() if each.stack_id == other.id)
-        return row
-
-    def test_what_cannot_be_recorded_stops_no_other(self):
-        self.scheduled()
-        bad = self.other()
-        replace, failures = schedule_rows.replace, []
 
         def fail(context, number, *texts):
             if number == bad.number:
@@ -534,8 +479,18 @@ class KeepingTest(KeepingCase):
                 raise db_exception.DBDataError(ValueError('it is too long'))
             return replace(context, number, *texts)
 
+        with mock.patch.object(schedule_deciding, 'due', decide):
+            self.at(0.5, self.keeper())
+        text = bad.text
+        for changed in (
+            *('x', '{}', '[]', bad.text.replace('@hourly', 'x')),
+            *(bad.text.replace('@hourly', 'x' * 40_000), bad.text),
+        ):
+            context = heat_context.get_admin_context()
+            assert replace(context, bad.number, text, changed)
+            keeper, text = self.keeper(), changed
+            keeper.look()
         self.patch(schedule_rows, 'replace', fail)
-        keeper = self.keeper()
         self.at(1, keeper)
         assert self.runs() == self.ids(1)
         self.after(30, keeper)
@@ -550,15 +505,6 @@ class KeepingTest(KeepingCase):
         self.at(1, self.keeper())
         assert self.runs() == []
         assert 'no schedule' in self.record().reason
-
-    def test_an_error_of_the_database_takes_no_place(self):
-        keeper = self.scheduled()
-        self.at(1)
-        away = mock.Mock(side_effect=db_exception.DBConnectionError)
-        with mock.patch.object(schedule_rows, 'replace', away):
-            self.assertRaises(db_exception.DBConnectionError, keeper.look)
-        keeper.look()
-        assert self.runs() == self.ids(1)
 
     def test_a_run_that_has_just_ended_keeps_none_from_being_asked_for(self):
         self.scheduled(paused=True)
@@ -623,23 +569,6 @@ class BackfillTest(KeepingCase):
             failures=0,
             missed=0,
         )
-        # It stops, and a bad range is refused, which does not count.
-        self.signal(self.made, self.ORDER)
-        self.signal(self.made, {'do': 'stop-backfill'})
-        assert self.get(self.made, 'backfill') == 0
-        bad = (
-            {'do': 'backfill'},
-            {'do': 'backfill', 'from': '2027-01-15'},
-            {'do': 'backfill', 'from': '2027-01-15', 'to': 3},
-            {'do': 'backfill', 'from': '2027-02-01', 'to': '2027-02-02'},
-            {'do': 'run', 'to': '2027-02-02'},
-        )
-        for details in bad:
-            self.signal(self.made, details)
-        said = [e for e in deployments.events(self.made) if 'Not trig' in e]
-        assert len(said) == len(bad)
-        assert self.get(self.made, 'backfill') == 0
-        assert self.record().signals == 4
 
 
 class SelectionTest(led.LedCase):
@@ -750,14 +679,18 @@ class OutageTest(KeepingCase):
         self.after(19 * MINUTE, keeper)
         assert self.record().missed == 6
 
-    def test_a_deadlock_delays_a_schedule_by_seconds(self):
+    def test_an_error_of_the_database_delays_a_schedule_by_seconds(self):
         keeper = self.scheduled()
         keeper.look()
         self.at(1)
         lose = mock.Mock(side_effect=db_exception.DBDeadlock)
         with mock.patch.object(schedule_rows, 'replace', lose):
             assert keeper.look() <= 2
-        self.after(2, keeper)
+            lose.side_effect = db_exception.DBConnectionError
+            self.now += 2
+            self.assertRaises(db_exception.DBConnectionError, keeper.look)
+        # Nor has it kept a place.
+        keeper.look()
         assert self.runs() == self.ids(1)
 
     def test_what_an_update_finds_missed_is_an_event(self):
@@ -807,26 +740,3 @@ class OutageTest(KeepingCase):
         statements.kill_at = None
         self.renew_places()
         return statements.number >= number
-
-    def test_many_at_once_cost_a_few_statements_each(self):
-        statements = Statements(self)
-        costs = {each: self.cost(statements, each) for each in (5, 10)}
-        each = (costs[10] - costs[5]) / 5
-        # Two for each statement, one for each commit.
-        assert each < 16
-        assert costs[10] < 2.1 * costs[5]
-
-    def cost(self, statements, number):
-        """Return what one stack costs that has some schedules due."""
-        self.now = NOW
-        content = base.template(cron='@hourly', stack_tag='prod')
-        (schedule,) = content['resources'].values()
-        content['resources'] = {f's{n}': schedule for n in range(number)}
-        made = self.heat.create(content, name=f'with-{number}')
-        self.at(1)
-        keeper, statements.number = self.keeper(), 0
-        keeper.look()
-        cost = statements.number
-        assert self.store.leaders() == {ENGINE}
-        self.heat.delete(made)
-        return cost

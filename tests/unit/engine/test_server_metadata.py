@@ -51,7 +51,6 @@ class ServersTest(deployments.DeploymentTestCase):
         self.patch(retrying, 'insist', insist)
 
     def reading(self, *keys):
-        """Return servers that read from the object store, by their ids."""
         server = deployments.template()['resources']['server']
         more = dict.fromkeys(keys, server)
         stack = self.created(deployments.template(resources=more))

@@ -59,12 +59,10 @@ class TenancyTest(deployments.DeploymentTestCase):
         )
 
     def scripts(self):
-        """Return the scripts that the server is given."""
         given = self.in_metadata(self.heat.load(self.stack))
         return [each['config'] for each in given]
 
     def by_api(self, context, **values):
-        """Create a deployment for the server of the stack."""
         config = self.heat.rpc.create_software_config(
             context, group='script', name='more', config='more'
         )

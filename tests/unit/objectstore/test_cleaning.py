@@ -27,7 +27,6 @@ class DeleteTest(testtools.TestCase):
         del self.cluster.seen[:]
 
     def delete(self):
-        """Delete objects; return how."""
         cleaning.delete(self.store, BOX, self.names)
         assert tuple(cleaning.everything(self.store, BOX)) == ()
         return [each.method for each in self.cluster.seen[:-1]]

@@ -53,7 +53,6 @@ class Process:
         self._wait()
 
     def step(self, fault='none'):
-        """Serve its next request."""
         self._fault = fault
         self._stopped.clear()
         self._go.release()
@@ -198,7 +197,6 @@ class Exclusive(stateful.RuleBasedStateMachine):
     @stateful.precondition(lambda self: self.late)
     @stateful.rule()
     def arrive(self):
-        """Let a request take effect late."""
         self.was_late = True
         _, serve = self.late.pop(0)
         serve()

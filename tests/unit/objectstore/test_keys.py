@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose keys sign, where they are kept, and which of them the store takes."""
 
+import dataclasses
 import functools
 import threading
 import time
@@ -60,7 +61,6 @@ class KeyTest(testtools.TestCase):
         assert self.takes(signer)
 
     def put(self, signer):
-        """Return the status of a PUT by a signer's URL."""
         url = signer.url('signals/d/c', int(self.cluster.clock()) + 600)
         return self.cluster.put_signed(url)
 
@@ -71,7 +71,6 @@ class KeyTest(testtools.TestCase):
         return sum(each.signed for each in self.cluster.seen)
 
     def refusal(self, **options):
-        """Return the words with which a keeper refuses."""
         with pytest.raises(errors.TempURLsUnusable) as caught:
             self.ensure(**options)
         return str(caught.value)
@@ -89,6 +88,17 @@ class KeyTest(testtools.TestCase):
         del self.cluster.seen[:]
         assert self.ensure() == signer
         assert self.cluster.asked() == [f'HEAD /{BOX}']
+
+    def test_what_cannot_be_signed_is_refused(self):
+        signer = self.ensure()
+        for changed, name in (
+            ({}, ''),
+            ({}, '//'),
+            ({'container': ''}, 'a'),
+            ({'digest': 'md5'}, 'a'),
+        ):
+            made = dataclasses.replace(signer, **changed)
+            self.assertRaises(ValueError, made.url, name, 1)
 
     def test_a_container_without_a_key_is_given_one(self):
         self.cluster.store().put_container(BOX, {})
@@ -127,7 +137,6 @@ class KeyTest(testtools.TestCase):
         assert self.takes(self.ensure(secret='new'))
 
     def test_the_old_key_goes_when_its_urls_have_run_out(self):
-        """By the store's clock, though this host's is wrong."""
         for ahead in (-3000, 0, 3000):
             clock = functools.partial(at, ahead)
             self.cluster = fake_swift.Cluster(clock=clock)
@@ -202,7 +211,6 @@ class KeyTest(testtools.TestCase):
         assert 'POST ' not in self.cluster.asked()
 
     def test_engines_share_an_account_s_key_and_projects_do_not(self):
-        """Who owns an account can read its key."""
         self.cluster = fake_swift.ceph()
         ours = self.ensure()
         self.cluster.account().clear()

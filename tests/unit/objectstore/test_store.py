@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The object store's verbs, and what its answers are taken for."""
 
-import hashlib
 import json
 from unittest import mock
 
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 from tests.unit import fake_swift
@@ -35,22 +33,6 @@ class StoreTest(testtools.TestCase):
         self.store.put_container('box', KEY)
         objects = dict.fromkeys(names, content)
         self.cluster.container('box').objects.update(objects)
-
-    def test_a_signal_is_listed_fetched_and_deleted(self):
-        self.store.put_container('box', KEY)
-        about = {'container': 'box', 'key': 'secret', 'digest': 'sha256'}
-        signer = keys.Signer(
-            storage_url=self.store.url, kind=keys.CONTAINER, **about
-        )
-        url = signer.url('signals/a', keys.MAX_EXPIRES)
-        assert self.cluster.put_signed(url, b'[1]') == 201
-        (listed,) = self.store.list_objects('box', 'signals/')
-        assert (listed.name, listed.size) == ('signals/a', 3)
-        assert listed.etag == hashlib.md5(b'[1]').hexdigest()
-        assert self.store.get_object('box', 'signals/a', 100) == b'[1]'
-        assert self.store.has_object('box', 'signals/a')
-        self.store.delete_object('box', 'signals/a')
-        assert self.store.list_objects('box', 'signals/') == []
 
     def test_dots_in_a_name_lead_to_no_other_object(self):
         self.store.put_container('other', {})

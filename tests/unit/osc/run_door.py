@@ -83,6 +83,9 @@ class RunCase(base.CommandCase):
 
     def setUp(self):
         super().setUp()
+        engine = heat_fixture.Heat({})
+        engine.setup()
+        self.addCleanup(engine.cleanup)
         self.use(run_world.World())
         self.addCleanup(door.install, None)
         self.cluster = fake_swift.Cluster(clock=lambda: 0)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What any `run_store.RunStore` does: one suite for all of them.
-
-A store's own test case says how it is made, and what its rows in Heat say.
-"""
+"""What `run_store.RunStore` promises, for one database after another."""
 
 import dataclasses
 import functools
@@ -99,8 +96,10 @@ def ended(run):
 class RunStoreContract:
     """Tests of a store.
 
-    Others say `self.store`, and `deployments()`: the statuses of the
-    deployments in Heat that steps have written, by ID.
+    Others say `self.store`; `deployments()`: the statuses of the deployments
+    in Heat that steps have written, by ID; `keep()`: how many targets a
+    project may have; `keep_record()`: the record of a schedule, whose resource
+    it returns; and `record()` returns that record.
     """
 
     def begin(self, run_id='run-1', *numbers, targets=2, **values):
@@ -120,7 +119,6 @@ class RunStoreContract:
         tick=None,
         **values,
     ):
-        """Store a run; a new one, or what was made."""
         made = made or run(run_id, targets, **values)
         due = {'tick': tick} if tick else {}
         return self.store.create(project_id, made, engine_id, **due)
@@ -423,14 +421,7 @@ class RunStoreContract:
         self.store.delete(PROJECT, 'run-3')
         assert due(LATER) == {}
 
-
-class WholeContract(RunStoreContract):
-    """Tests of a store that has what heat-engine's services ask, too.
-
-    Others say `keep()`: how many targets a project may have; `keep_record()`:
-    the record of a schedule, whose resource it returns; and `record()` returns
-    that record.
-    """
+    # Schedules, URLs, and what goes
 
     def test_a_time_of_a_schedule_has_one_run(self):
         self.create('run-1', tick=self.tick())
@@ -577,7 +568,6 @@ class WholeContract(RunStoreContract):
         self.purge()
 
     def purge(self):
-        """Remove what is surplus; return how many that was."""
         surplus = self.store.surplus()
         for each in surplus:
             self.store.remove(each)

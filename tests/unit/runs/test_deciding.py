@@ -11,32 +11,16 @@ from heat_plugins import errors
 from heat_plugins.runs import deciding
 from heat_plugins.runs import overview
 from heat_plugins.runs import run_records
+from tests.unit.runs import store_contract
 
-NOW = 1_800_000_000
+NOW = store_contract.NOW
 _Phase = run_records.Phase
 _State = run_records.State
 
 
 def record(members=6, **limits):
-    targets = tuple(
-        run_records.RunTarget(
-            stack_id='s',
-            stack_name='shop',
-            resource=f'db{n}',
-            deployment_id=f'd{n}',
-            server_id=f'v{n}',
-        )
-        for n in range(members)
-    )
-    order = run_records.RunOrder(
-        id='20270115T080000Z-00c0ffee',
-        action='BACKUP',
-        limits=run_records.RunLimits.asked(limits),
-        members=targets,
-        created_at=NOW,
-        created_by='ann',
-    )
-    return run_records.RunRecord.new(order)
+    limits = run_records.RunLimits.asked(limits)
+    return store_contract.run(targets=members, limits=limits)
 
 
 def ended(found, *members, state=_State.COMPLETE, at=NOW):
@@ -231,22 +215,22 @@ class RetryTest(testtools.TestCase):
             ('failed', [1]),
             ('timed-out', [2]),
             ('not-started', [3, 4]),
-            ('db2', [2]),
-            ('v3', [3]),
-            ('shop db3', [3]),
+            ('group.2.db', [2]),
+            ('server-3', [3]),
+            ('shop group.3.db', [3]),
         ):
             assert members == self.retried(only).pending, only
         counts = {'complete': 1, 'pending': 1, 'timed-out': 1}
         counts['not-started'] = 2
         assert overview.counts(self.retried('failed')) == counts
-        for only in ('complete', 'db0', 'no-such', ''):
+        for only in ('complete', 'group.0.db', 'no-such', ''):
             assert 'no target without success' in deciding.refusal(
                 self.found, deciding.RETRY, only=only
             )
 
     def test_the_last_attempts_are_kept(self):
         for _ in range(8):
-            self.found = deciding.advance(self.retried('db1'), NOW).run
+            self.found = deciding.advance(self.retried('group.1.db'), NOW).run
             self.found = ended(self.found, 1, state=_State.FAILED)
         numbers = [each.number for each in self.found.attempts[1].every]
         assert numbers == [4, 5, 6, 7, 8, 9]

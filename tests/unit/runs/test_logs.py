@@ -53,7 +53,6 @@ class Case(testtools.TestCase):
 
 class OneTest(Case):
     def send(self, name, content):
-        """PUT below the prefix, as the server does."""
         # A listing holds for a moment.
         self.now += 1
         parts = parse.urlsplit(self.url)
@@ -171,7 +170,6 @@ class OneTest(Case):
         assert not self.reader.finished
 
     def waiting(self, number):
-        """Send parts of which the first is missing; return them all."""
         for place in range(1, number):
             content = body(place * live.SLOT, self.slot(place), head=number)
             assert self.send(f'{place:06d}', content) == 201

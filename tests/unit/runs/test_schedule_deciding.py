@@ -31,7 +31,6 @@ def record(**more):
 
 
 def due(schedule, known, hours):
-    """Decide at a number of hours after midnight."""
     return schedule_deciding.due(schedule, known, ZERO + hours * HOUR)
 
 

@@ -39,7 +39,6 @@ class PollerTest(testtools.TestCase):
         return [signal_names.signal(f'd{n:04}', 'c') for n in range(count)]
 
     def poll(self, wanted):
-        """Poll; return what was found, and by how many requests."""
         before = len(self.cluster.seen)
         self.now += 1
         found = set(self.poller.poll(self.store, wanted)) & set(wanted)

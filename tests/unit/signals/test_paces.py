@@ -63,18 +63,16 @@ class PaceTest(testtools.TestCase):
             self.pace.deliver()
             self.assert_next(expected, after=after)
 
-    def test_others_follow_an_arrival(self):
+    def test_others_follow_an_arrival_and_no_other_end(self):
         self.now += 1000
         self.pace.arrive(self.now - 1000)
         self.assert_next(0.25)
         self.assert_next(1.0, after=6)
-
-    def test_who_ends_otherwise_says_nothing_of_servers(self):
+        self.use(paces.PollLimits())
         self.now += 1000
         self.pace.arrive()
-        self.now += 1000
         self.pace.deliver()
-        self.assert_next(0.25)
+        self.assert_next(0.25, after=1)
 
     def test_a_store_that_answers_slowly_is_polled_less_often(self):
         assert self.pace.interval(cost=0.2) == 0.8
