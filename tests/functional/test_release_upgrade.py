@@ -78,8 +78,11 @@ def former(tmp_path):
     """The source tree of the former release."""
     tree = tmp_path / 'former'
     script = (
-        'git clone --quiet --no-checkout "$1" "$2" && '
-        'git -C "$2" checkout --quiet "$3"'
+        'git clone --quiet --no-checkout "$1" "$2" && cd "$2" && '
+        # Where a shallow clone came from has the rest.
+        '{ git cat-file -e "$3" 2>/dev/null || git fetch --quiet --depth 1 '
+        '"$(git -C "$1" remote get-url origin)" "$3"; } && '
+        'git checkout --quiet "$3"'
     )
     command = ['sh', '-c', script, 'sh', base.ROOT, tree, FORMER]
     done = subprocess.run(command, capture_output=True, text=True)
