@@ -102,7 +102,7 @@ def logger(name: str) -> logging.Logger:
 
 
 def guard(log: logging.Logger) -> None:
-    """Make a logger's messages safe."""
+    """Keep a logger's messages to a line each, with their controls escaped."""
     log.addFilter(_FILTER)
 
 

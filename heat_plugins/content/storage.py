@@ -114,6 +114,7 @@ class Container:
                 return
 
     def _headers(self) -> abc.Mapping[str, str] | None:
+        """Return the container's headers; None if there is no container."""
         try:
             return self._pool.insist(self._store.head_container, self._name)
         except errors.NoObject:

@@ -142,6 +142,7 @@ class Signing:
     def _new_signer(
         self, attempt: sharing.SharedAttempt[keys.Signer]
     ) -> keys.Signer:
+        """Return a signer with the key and the digest that are in force."""
         options = cfg.CONF.heat_plugins
         # The most seconds that a URL may live; None: there is no limit.
         longest: int | None = options.temp_url_lifetime_max

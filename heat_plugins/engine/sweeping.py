@@ -89,6 +89,7 @@ class Sweep:
         return True
 
     def _run(self, hub: hubs.Hub, container: str) -> None:
+        """Delete the deployment's signals, and a container without owner."""
         deployment = self._deployment
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
@@ -102,6 +103,7 @@ class Sweep:
         self._drop_unused(hub, container)
 
     def _drop_unused(self, hub: hubs.Hub, container: str) -> None:
+        """Delete a container that no deployment and no run uses."""
         if transports.container_in_use(self._deployment, container):
             return
         hub.drop_container(container)

@@ -246,6 +246,7 @@ def _script() -> script.ScriptDirectory:
 
 
 def _config() -> alembic_config.Config:
+    """Return what alembic needs to find the revisions of the tables."""
     config = alembic_config.Config()
     config.set_main_option(
         'script_location', 'heat_plugins.engine.database:revisions'

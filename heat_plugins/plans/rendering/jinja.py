@@ -107,6 +107,10 @@ class _Data:
         ]
 
     def excluded(self) -> set[str]:
+        """Return the paths of templates that ``j2_excludes.yaml`` leaves out.
+
+        :raises errors.Invalid: the file is no such list.
+        """
         excludes = texts.mapping(self._content.get(EXCLUDES) or '', EXCLUDES)
         names = excludes.get('name') or []
         if not isinstance(names, list):
