@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in Heat's database: the `run_store.RunStore` of heat-engine.
+"""Runs in Heat's database: the store of runs of heat-engine.
 
 A step begins with the UPDATE that compares the version, as MySQL reads all
 that follows as of its first statement. It locks the targets that it changes,
@@ -153,7 +153,13 @@ def _failure(exc: Exception) -> errors.Error:
 
 
 class RunRows:
-    """The runs of all projects; see `run_store.RunStore`."""
+    """Runs of all projects. It is safe for threads.
+
+    Each method is one transaction, and may raise `errors.Unavailable`: the
+    database has not answered, and may have stored the change all the same.
+    A caller that repeats the call with the same `run_store.StoredRun` and the
+    same step ID gets what was stored.
+    """
 
     @_in_database
     def create(
@@ -164,7 +170,19 @@ class RunRows:
         *,
         tick: run_store.Tick | None = None,
     ) -> run_store.StoredRun:
-        """Store a new run with its targets."""
+        """Store an order with its targets, and the record of its schedule.
+
+        A run of that ID, project and order which is there already is returned
+        as it stands now; with a tick, if the same call has stored it.
+
+        :param tick: the time of a schedule that starts it.
+        :raises run_store.Stale: another process has changed the record of the
+            schedule.
+        :raises errors.Exists: another order has that ID; with a tick: that
+            time of the schedule has a run.
+        :raises errors.Refused: the project keeps as many as it may; with a
+            tick: another run has that ID.
+        """
         order = stored.dump(dataclasses.replace(run.order, members=()))
         targets = [
             {
@@ -257,7 +275,11 @@ class RunRows:
     def load(
         self, run_id: str, project_id: str | None = None
     ) -> run_store.StoredRun:
-        """Return a run with its targets."""
+        """Read a run with its targets.
+
+        :param project_id: whose it must be; None for engines.
+        :raises errors.NotFound: there is none.
+        """
         with _reading() as session:
             return _find(session, run_id, project_id)
 
@@ -265,7 +287,7 @@ class RunRows:
     def heads(
         self, project_id: str, wanted: ordering.Query
     ) -> list[run_records.Head]:
-        """Return a page of a project's runs, the newest first."""
+        """Return the runs of a list, the newest first."""
         with _reading() as session:
             query = (
                 sqlalchemy.select(
@@ -315,7 +337,12 @@ class RunRows:
     def latest(
         self, project_id: str, deployment_ids: abc.Collection[str], most: int
     ) -> abc.Mapping[str, list[run_records.RunRecord]]:
-        """Return the last runs of each deployment."""
+        """Return the last runs of deployments, by ID, the newest first.
+
+        Each has this one target alone, and an order without what it encrypts.
+
+        :param most: the most of each deployment.
+        """
         newest = sqlalchemy.desc(_Run.created_at), sqlalchemy.desc(_Run.id)
         place = sqlalchemy.func.row_number().over(
             partition_by=_Target.deployment_id, order_by=newest
@@ -358,7 +385,7 @@ class RunRows:
     def on_server(
         self, project_id: str, server_id: str
     ) -> list[run_records.RunRecord]:
-        """Return the runs that a server may have just now."""
+        """Return runs that a server may be busy with, as `latest` does."""
         query = (
             sqlalchemy.select(*_BARE)
             .join_from(
@@ -380,7 +407,10 @@ class RunRows:
 
     @_in_database
     def held_in(self, stack_id: str) -> abc.Mapping[str, abc.Set[str]]:
-        """Return which deployments of a stack have runs on servers, by run."""
+        """Return the deployments of a root stack that have something, by run.
+
+        Their servers were given it, and it was not deleted yet.
+        """
         query = sqlalchemy.select(_Target.run_id, _Target.deployment_id).where(
             _Target.stack_id == stack_id, _Target.row_id.is_not(None)
         )
@@ -393,7 +423,12 @@ class RunRows:
     def heads_of(
         self, projects: abc.Mapping[str, str]
     ) -> abc.Mapping[str, run_records.Head]:
-        """Return some runs as a list has them, by ID."""
+        """Return the rows of the runs that exist, by ID.
+
+        :param projects: whose each must be, by ID.
+
+        How many of their targets are in which state may be out of date.
+        """
         query = sqlalchemy.select(
             _Run.id, _Run.project_id, _Run.created_at, _Run.head
         ).where(_IS_SHOWN)
@@ -405,7 +440,7 @@ class RunRows:
 
     @_in_database
     def led_by(self, engine_id: str) -> abc.Mapping[str, int]:
-        """Return the versions of the runs that an engine leads, by ID."""
+        """Return the versions of the runs in progress that an engine leads."""
         query = sqlalchemy.select(_Run.id, _Run.version).where(
             _IN_PROGRESS, _Run.engine_id == engine_id
         )
@@ -413,14 +448,14 @@ class RunRows:
 
     @_in_database
     def leaders(self) -> abc.Set[str]:
-        """Return the engines that lead runs."""
+        """Return the engines that lead runs in progress."""
         query = sqlalchemy.select(_Run.engine_id).distinct()
         query = query.where(_IN_PROGRESS)
         return {row.engine_id for row in rows.select(_admin(), query)}
 
     @_in_database
     def take_over(self, dead: str, engine_id: str, most: int) -> list[str]:
-        """Let an engine lead runs of a dead one; return their IDs."""
+        """Lead runs of a dead engine; return their IDs."""
         query = (
             sqlalchemy.select(_Run.id)
             .where(_IN_PROGRESS, _Run.engine_id == dead)
@@ -443,7 +478,11 @@ class RunRows:
     def with_notices(
         self, engine_id: str, now: float, most: int
     ) -> abc.Mapping[str, str]:
-        """Return the runs with webhooks that are due, with projects."""
+        """Return the runs that have a notice to send.
+
+        :param engine_id: of the engine that asks; see `run_store.NOTICE_LEAD`.
+        :returns: their projects, by ID.
+        """
         is_theirs = _Run.notice_at <= now - run_store.NOTICE_LEAD
         query = (
             sqlalchemy.select(_Run.id, _Run.project_id)
@@ -468,7 +507,22 @@ class RunRows:
         taken: abc.Collection[str] = (),
         engine_id: str | None = None,
     ) -> run_store.StoredRun:
-        """Store a run's next step, if no engine has changed it since."""
+        """Store a decision, unless the run has changed since.
+
+        A target that has got an answer since is a change, too, if the step
+        changes it.
+
+        :param given: what servers are given, by number of the target; their
+            rows are written, and their live keys taken.
+        :param taken: the deployments of runs that have ended, which are
+            deleted with their configs. Their keys are freed, as those of all
+            targets that `after` says to have ended. A script of the user's
+            own takes no key.
+        :param engine_id: who leads it then; None: as before.
+        :raises run_store.Stale: it has changed.
+        :raises run_store.KeysTaken: a key is not free; nothing is stored.
+        :raises errors.NotFound: the run was deleted.
+        """
         given = given or {}
         leader = engine_id or before.engine_id
         statement = (
@@ -516,7 +570,14 @@ class RunRows:
         self,
         outcomes: abc.Mapping[run_store.TargetKey, run_records.Attempt],
     ) -> abc.Mapping[run_store.TargetKey, run_records.Attempt]:
-        """Store servers' answers; return those that count."""
+        """Store the states of attempts, as their servers report them.
+
+        The row in Heat that an attempt names is settled with it, and its live
+        key is freed. An attempt that has ended takes a late result alone.
+
+        :returns: as they are stored, those that counted, or are stored as
+            given already.
+        """
         counted: dict[run_store.TargetKey, run_records.Attempt] = {}
         # Else two engines with the same answers would conflict.
         keys = sorted(outcomes, key=dataclasses.astuple)
@@ -530,7 +591,10 @@ class RunRows:
 
     @_in_database
     def awaiting(self, signature: str) -> run_store.Awaiting | None:
-        """Return the target whose signal URL has a signature, if any."""
+        """Return the target of a URL with a signature; None if there is none.
+
+        The last attempt on it has the URL, and may have ended.
+        """
         query = (
             sqlalchemy.select(
                 run_tables.RUN,
@@ -555,7 +619,14 @@ class RunRows:
 
     @_in_database
     def delete(self, project_id: str, run_id: str) -> None:
-        """Hide an ended run; its rows go later."""
+        """Forget a run that has ended.
+
+        No user sees it again. Its targets stay until `remove`, as they say
+        where its objects lie.
+
+        :raises errors.Refused: it has not.
+        :raises errors.NotFound: there is none.
+        """
         is_run = (_Run.id == run_id) & (_Run.project_id == project_id)
         with _writing() as session:
             deleted = session.execute(
@@ -576,7 +647,7 @@ class RunRows:
 
     @_in_database
     def remove(self, surplus: run_store.Surplus) -> None:
-        """Delete some rows of a run that is hidden or too old."""
+        """Delete the rows of a run that has ended; there may be none."""
         with _writing() as session:
             deleted = session.execute(
                 sqlalchemy.delete(run_tables.RUN).where(
@@ -633,7 +704,10 @@ class RunRows:
 
     @_in_database
     def surplus(self) -> list[run_store.Surplus]:
-        """Return ended runs that go: too old, or too many in a project."""
+        """Return runs to remove: deleted, too old, too many, or too long.
+
+        There are more if these are `run_store.PAGE` or more.
+        """
         options, now = cfg.CONF.heat_plugins, time.time()
         oldest = now - options.runs_kept_days * _DAY
         most_bytes = options.run_outputs_kept * 2**20

@@ -33,6 +33,7 @@ from heat_plugins.configs import config_checking
 from heat_plugins.engine import callers
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import run_rows
 from heat_plugins.engine.database import run_tables
 from heat_plugins.engine.database import stack_reading
 from heat_plugins.engine.database import tenancy
@@ -76,7 +77,7 @@ class Door:
 
     def __init__(
         self,
-        store: run_store.RunStore,
+        store: run_rows.RunRows,
         wake: abc.Callable[[str], None] = lambda run_id: None,
         clock: abc.Callable[[], float] = time.time,
         *,

@@ -103,7 +103,7 @@ class Leader:
     def __init__(
         self,
         engine_id: str,
-        store: run_store.RunStore,
+        store: run_rows.RunRows,
         servers: abc.Callable[[run_fleet.Settle], run_fleet.RunServers],
         *,
         places: process.Places,
@@ -127,7 +127,7 @@ class Leader:
         run: run_records.RunRecord,
         tick: run_store.Tick | None = None,
     ) -> run_store.StoredRun:
-        """Store a run and lead it; see `run_store.RunStore.create`.
+        """Store a run and lead it; see `run_rows.RunRows.create`.
 
         :raises errors.Unavailable: also if the tables of runs are missing.
         """

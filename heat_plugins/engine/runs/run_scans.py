@@ -47,7 +47,7 @@ PLACES = process.Places(32, 2)
 # of one, and tries to record that a notice was sent.
 _INTERVAL, _MOST, _TRIES = 2.0, 200, 5
 
-_Look: TypeAlias = abc.Callable[[leading.Leader, run_store.RunStore], None]
+_Look: TypeAlias = abc.Callable[[leading.Leader, run_rows.RunRows], None]
 
 
 def begin(
@@ -70,7 +70,7 @@ def begin(
     return look_once
 
 
-def take_over(leader: leading.Leader, store: run_store.RunStore) -> None:
+def take_over(leader: leading.Leader, store: run_rows.RunRows) -> None:
     """Let a leader resume the runs of engines that have died."""
     others = {*store.leaders()} - {leader.engine_id}
     context = heat_context.get_admin_context()
@@ -89,7 +89,7 @@ def take_over(leader: leading.Leader, store: run_store.RunStore) -> None:
 
 def remove_surplus(
     leader: leading.Leader,
-    store: run_store.RunStore,
+    store: run_rows.RunRows,
     clock: abc.Callable[[], float] = time.time,
 ) -> None:
     """Remove runs that users have deleted, or that are no longer kept.
@@ -125,7 +125,7 @@ def remove_surplus(
 
 def tell(
     leader: leading.Leader,
-    store: run_store.RunStore,
+    store: run_rows.RunRows,
     clock: abc.Callable[[], float] = time.time,
 ) -> None:
     """Send the due notices, those of each run in a thread."""
@@ -143,7 +143,7 @@ def tell(
 
 
 def _try_to_tell(
-    store: run_store.RunStore, run_id: str, clock: abc.Callable[[], float]
+    store: run_rows.RunRows, run_id: str, clock: abc.Callable[[], float]
 ) -> None:
     """Tell a run's webhook; a failure is logged and retried."""
     try:
@@ -159,7 +159,7 @@ def _try_to_tell(
 
 
 def _tell(
-    store: run_store.RunStore, run_id: str, clock: abc.Callable[[], float]
+    store: run_rows.RunRows, run_id: str, clock: abc.Callable[[], float]
 ) -> None:
     """Record the notices of a run, and send the first of them."""
     before, now = store.load(run_id), clock()

@@ -246,7 +246,7 @@ def needs_container(resource: heat_types.Resource, root_stack_id: str) -> bool:
 
 
 def _held_in(root_stack_id: str) -> abc.Mapping[str, abc.Set[str]]:
-    """Return `run_store.RunStore.held_in`; nothing if that cannot be told.
+    """Return `run_rows.RunRows.held_in`; nothing if that cannot be told.
 
     A stack must be deleted all the same; leaders end its runs in any case.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `run_store.RunStore` promises, for one database after another."""
+"""What `run_rows.RunRows` promises, for one database after another."""
 
 import dataclasses
 import functools
