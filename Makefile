@@ -39,7 +39,7 @@ FUNCTIONAL ?= not server and not installations and not browser
 
 # Where test-production and test-server find their tests, what test-heats runs,
 # with which options of tox, and which Python it finds there, and which Pythons
-# test-pythons and test-rest look for, if not for all that are supported.
+# test-rest looks for, if not for all that are supported.
 PRODUCTION ?= tests/functional
 SERVER ?= tests/functional
 BROWSER ?= tests/functional/test_dashboard.py
@@ -57,20 +57,25 @@ RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
 ARGS ?=
 
 PYTEST = $(PYTHON) -m pytest --numprocesses $(JOBS) --durations 30
-TIMES := $(MINICLOUD_HOME)/times.json
+TIMES := $(MINICLOUD_HOME)/times
 
 .DEFAULT_GOAL := help
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional functional-quick test test-rest test-all \
-    test-production test-pythons test-rgw test-server test-installations \
+    test-production test-rgw test-server test-installations \
     test-browser demo-dashboard dashboard-pictures \
     test-heats coverage kills bench demo demo-plan demo-server venv \
     pictures links agent-packages dist
 .PHONY: help install-production install-rgw install-browser $(TIMED) $(TIMED:%=do-%)
 
 help:
-	@python3 tests/timing.py list $(TIMES) Makefile
+	@printf '%-25s%19s\n' '' 'last run took'
+	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | \
+	while read -r target purpose; do \
+	    took=$$(cat $(TIMES)/$$target 2>/dev/null || echo -); \
+	    printf 'make %-20s%19s  %s\n' "$$target" "$$took" "$$purpose"; \
+	done
 
 pictures: ## draw the pages' pictures again; needs Debian's graphviz
 demo: ## watch a real Heat deploy software and run workflows
@@ -92,7 +97,6 @@ test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
 test-server: ## virtual machines, and the add-on; as root, on Debian
 test-browser: ## the pages in Horizon, in chromium; as root, on Debian
 test-installations: ## Heat of Debian, of Ubuntu, in a venv; as root, on Debian
-test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 coverage: ## the unit tests, and which branches they do not reach
 kills: ## the engine that delivers, or leads a run, dies at each step
@@ -102,8 +106,13 @@ agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
 venv: ## the environment for all of these
 
 $(TIMED):
-	@python3 tests/timing.py run $(TIMES) $@ \
-	    $(MAKE) --no-print-directory do-$@
+	@begun=$$(date +%s); \
+	$(MAKE) --no-print-directory do-$@; code=$$?; \
+	took=$$(($$(date +%s) - begun)); \
+	took="$$((took / 60)) min $$((took % 60)) s"; \
+	[ $$code = 0 ] && end=done || end=failed took="$$took (failed)"; \
+	echo "make $@: $$end after $${took% (failed)}"; \
+	mkdir -p $(TIMES); echo "$$took" >$(TIMES)/$@; exit $$code
 
 do-venv: $(STAMP)
 
@@ -157,9 +166,6 @@ do-test-rest: $(STAMP)
 do-test-all:
 	.ci/run
 
-do-test-pythons: $(STAMP)
-	$(PYTHON) tests/pythons.py run $(PYTHONS)
-
 do-coverage: $(STAMP)
 	$(PYTEST) --dist loadfile --cov heat_plugins \
 	    --cov-report term:skip-covered --cov-report html tests/unit $(ARGS)
@@ -207,8 +213,7 @@ do-test-server: $(STAMP)
 	$(PYTHON) -m pytest --durations 30 $(RERUN) -m server $(SERVER) $(ARGS)
 
 do-kills: $(STAMP)
-	$(PYTHON) -m tests.functional.kills $(ARGS)
-	$(if $(ARGS),,$(PYTHON) -m tests.functional.run_kills)
+	$(PYTHON) -m tests.functional.run_kills $(ARGS)
 
 do-test-heats: $(STAMP)
 	$(PYTHON) -m tox run $(TOX) $(if $(DISCOVER),--discover $(DISCOVER)) \
@@ -261,6 +266,5 @@ do-docs: $(DOCS_STAMP)
 	$(PYTHON) doc/pictures/render.py --check
 	$(PYTHON) -m sphinx -W --keep-going -q -d $(DOCTREES) \
 	    doc/source doc/build/html
-	$(PYTHON) tests/links.py doc/build/html
 	$(PYTHON) -m sphinx -b man -W --keep-going -q -d $(DOCTREES) \
 	    doc/source doc/build/man

@@ -43,6 +43,9 @@ DEPTH: Final = 64
 #: Known names among which `closest` searches.
 CANDIDATES: Final = 1000
 
+# Of a number.
+_DIGITS: Final = 10
+
 # To compare two names takes the cube of their length.
 _COMPARED_LENGTH: Final = 64
 
@@ -64,6 +67,16 @@ def cut(text: str, limit: int = TEXT) -> str:
 def shortened(text: str, limit: int = NAME) -> str:
     """Return a text of at most `limit` characters; a cut one ends in "…"."""
     return text if len(text) <= limit else f'{text[: limit - 1]}…'
+
+
+def number(text: str) -> int | None:
+    """Return the number that a text is; None for any other text.
+
+    Python reads none of thousands of digits; no limit of ours has over ten.
+    """
+    digits = text.lstrip('0') or '0'
+    is_read = text.isdecimal() and len(digits) <= _DIGITS
+    return int(digits) if is_read else None
 
 
 def listed(
@@ -89,11 +102,11 @@ def listed(
     return between.join(shown)
 
 
-def few(parts: Sequence[str], limit: int = PROBLEMS) -> tuple[str, ...]:
+def few(parts: Sequence[str]) -> tuple[str, ...]:
     """Return the first parts, and one more with the number of the rest."""
-    if len(parts) <= limit:
+    if len(parts) <= PROBLEMS:
         return tuple(parts)
-    return (*parts[:limit], f'… and {len(parts) - limit} more')
+    return (*parts[:PROBLEMS], f'… and {len(parts) - PROBLEMS} more')
 
 
 def closest(

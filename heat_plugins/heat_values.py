@@ -279,18 +279,6 @@ class Config(DerivedConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Deployment:
-    """A software deployment: a config that a server has been given."""
-
-    id: str
-    server_id: str
-    config_id: str
-    action: str | None = None
-    status: str | None = None
-    reason: str | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DeploymentRow:
     """A deployment as Heat stores it, with the config of its last action.
 

@@ -179,15 +179,16 @@ def dump(value: Any, *, compact: bool = False) -> str:
 
     :param compact: whether to leave out layout.
     """
-    text: str = yaml.dump(
-        value,
-        Dumper=yaml.CSafeDumper if compact else _Dumper,
-        default_flow_style=compact,
-        sort_keys=False,
-        allow_unicode=True,
-        width=_LONGEST_LINE if compact else None,
+    return str(
+        yaml.dump(
+            value,
+            Dumper=yaml.CSafeDumper if compact else _Dumper,
+            default_flow_style=compact,
+            sort_keys=False,
+            allow_unicode=True,
+            width=_LONGEST_LINE if compact else None,
+        )
     )
-    return text
 
 
 def _read_by(text: str, loader: type[Loader] | type[PureLoader]) -> Any:
@@ -214,7 +215,7 @@ def _read_by(text: str, loader: type[Loader] | type[PureLoader]) -> Any:
         reader = loader(text)
         node = reader.get_single_node()
         if node is not None and ('*' in text or '<<' in text):
-            _count_written_out(node)
+            _written_out(node, {})
         return None if node is None else reader.construct_document(node)
     except yaml.YAMLError:
         raise
@@ -232,43 +233,27 @@ def _read_by(text: str, loader: type[Loader] | type[PureLoader]) -> Any:
             reader.dispose()
 
 
-def _count_written_out(root: yaml.Node) -> None:
-    """Refuse aliases and merge keys that expand too much, or without end.
+def _written_out(
+    node: yaml.Node, known: dict[int, tuple[int, int] | None]
+) -> tuple[int, int]:
+    """Count the values and characters of a node, each alias written out.
 
-    Each node is counted once, from the leaves up.
+    What an alias stands for begins before it. So each node is counted once,
+    and no deeper than the text is nested.
+
+    :param known: the counts by node; None while it is being counted.
+    :raises UnreadableYAML: they are too many, or without end.
     """
-    # By node: values, characters; None while it is being counted.
-    known: dict[int, tuple[int, int] | None] = {}
-    waiting = [root]
-    while waiting:
-        node = waiting[-1]
-        if isinstance(node, yaml.ScalarNode):
-            known[id(node)] = 1, len(node.value)
-            waiting.pop()
-            continue
-        parts = list(node.value)
+    if isinstance(node, yaml.ScalarNode):
+        return 1, len(node.value)
+    if id(node) not in known:
+        known[id(node)] = None
+        parts = node.value
         if isinstance(node, yaml.MappingNode):
             parts = [part for pair in node.value for part in pair]
-        if id(node) not in known:
-            known[id(node)] = None
-            for part in parts:
-                if id(part) not in known:
-                    waiting.append(part)
-                elif known[id(part)] is None:
-                    raise UnreadableYAML(
-                        'has an alias for a value that contains the alias',
-                        part.start_mark,
-                    )
-            continue
-        waiting.pop()
-        if known[id(node)] is not None:
-            continue
-        values, characters = 1, 0
-        for part in parts:
-            # All of them have been counted.
-            more_values, more_characters = known[id(part)] or (0, 0)
-            values += more_values
-            characters += more_characters
+        counts = [_written_out(part, known) for part in parts]
+        values = 1 + sum(number for number, _ in counts)
+        characters = sum(number for _, number in counts)
         if values > VALUES or characters > CHARACTERS:
             raise UnreadableYAML(
                 f'has aliases that stand for more than {VALUES} values or '
@@ -276,3 +261,9 @@ def _count_written_out(root: yaml.Node) -> None:
                 node.start_mark,
             )
         known[id(node)] = values, characters
+    counted = known[id(node)]
+    if counted is None:
+        raise UnreadableYAML(
+            'has an alias for a value that contains the alias', node.start_mark
+        )
+    return counted

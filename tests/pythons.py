@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the tests under each Python that is supported and installed.
+"""The Pythons that are supported and installed: on PATH, or pyenv's.
 
-``pythons.py run [VERSION...]``: the unit tests under each, and the functional
-tests of ``make test`` under the newest. Looks at PATH and at pyenv's versions.
-A version that is not there is named, and not a failure.
-
-``pythons.py newest [VERSION...]`` prints the path of the newest of these that
-is installed, or fails.
+``pythons.py [VERSION...]`` prints the path of the newest of these that is
+installed, or fails.
 """
 
 import os
@@ -43,15 +39,6 @@ def installed(versions):
     return {version: path for version, path in paths.items() if path}
 
 
-def newest(versions):
-    """Return the newest of at least one version."""
-    return max(versions, key=lambda version: _numbers(version))
-
-
-def _numbers(version):
-    return [int(number) for number in version.split('.')]
-
-
 def missing(version):
     """Return what to print in the end of a version that is not there."""
     return (
@@ -60,40 +47,13 @@ def missing(version):
     )
 
 
-def command(paths):
-    """Return the call of tox.
-
-    :param paths: of interpreters, by version.
-    """
-    names = [
-        f'py{version.replace(".", "")}'
-        + ('-functional' if version == newest(paths) else '')
-        for version in paths
-    ]
-    return [
-        *(sys.executable, '-m', 'tox', 'run'),
-        *('--discover', *paths.values(), '-e', ','.join(names)),
-    ]
-
-
-def run(versions):
-    """Run the tests under those that are there; the exit code of that."""
-    paths = installed(versions)
-    code = subprocess.run(command(paths)).returncode if paths else 0
-    for version in versions:
-        if version not in paths:
-            print(missing(version))
-    return code
-
-
-def main(arguments):
-    verb, *versions = arguments
-    if verb == 'run':
-        return run(versions or SUPPORTED)
+def main(versions):
     paths = installed(versions or SUPPORTED)
-    if paths:
-        print(paths[newest(paths)])
-    return 0 if paths else 1
+    if not paths:
+        return 1
+    newest = max(paths, key=lambda each: [*map(int, each.split('.'))])
+    print(paths[newest])
+    return 0
 
 
 if __name__ == '__main__':

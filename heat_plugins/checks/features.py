@@ -145,23 +145,26 @@ def features(
     :param why_not: why there is no session; by default, that none was named.
     """
     reports = {name: report(name, session, why_not) for name in _PARTS}
-    reports['results'] = _either(reports['object_store'], reports['cfn'])
-    return [
-        _feature(name, [reports[part] for part in needed])
-        for name, needed in wording.FEATURES.items()
-    ]
-
-
-def _either(
-    first: cloud.CheckReport, second: cloud.CheckReport
-) -> cloud.CheckReport:
-    """Return the report on a part that needs one of two others."""
-    if not first.failures or not second.failures:
-        return second if first.failures else first
-    both = cloud.CheckReport()
-    for sentence in (*first.failures, *second.failures):
-        both.fail(sentence)
-    return both
+    # Servers send results by either.
+    store, cfn = reports['object_store'], reports['cfn']
+    reports['results'] = cfn if store.failures else store
+    if store.failures and cfn.failures:
+        reports['results'] = cloud.CheckReport()
+        for sentence in (*store.failures, *cfn.failures):
+            reports['results'].fail(sentence)
+    listed = []
+    for name, needed in wording.FEATURES.items():
+        parts = [reports[part] for part in needed]
+        failures = next((each.failures for each in parts if each.failures), ())
+        doubts = next((each.doubts for each in parts if each.doubts), ())
+        listed.append(
+            Feature(
+                name=name,
+                works=False if failures else None if doubts else True,
+                reason=' '.join(failures or doubts),
+            )
+        )
+    return listed
 
 
 def report(
@@ -178,15 +181,3 @@ def report(
     if session is None and name not in _OF_ENGINE:
         checked.unsure(why_not or _CANNOT_ASK)
     return checked
-
-
-def _feature(name: str, parts: abc.Sequence[cloud.CheckReport]) -> Feature:
-    """Return a feature with the first failure of its parts, or doubt."""
-    for part in parts:
-        if part.failures:
-            return Feature(
-                name=name, works=False, reason=' '.join(part.failures)
-            )
-    doubts = next((part.doubts for part in parts if part.doubts), ())
-    works = None if doubts else True
-    return Feature(name=name, works=works, reason=' '.join(doubts))

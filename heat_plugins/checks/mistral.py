@@ -92,8 +92,9 @@ def connect(
     endpoint = cloud.reach(session, 'mistral')
     try:
         if mistral_api.is_there(endpoint):
-            tls = heat_config.get_ssl_options('mistral')
-            client = mistral_api.connect(endpoint, tls)
+            client = mistral_api.connect(
+                endpoint, heat_config.get_ssl_options('mistral')
+            )
             mistral_api.ask(client.workflows.list, limit=1)
             return client
         absent(mistral_api.SERVICE_TYPE)

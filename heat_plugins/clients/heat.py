@@ -71,8 +71,8 @@ class Heat:
         return [*map(resource, answer['resources'])]
 
     def attribute(self, resource: heat_values.Resource, name: str) -> Any:
-        query = parse.urlencode({'with_attr': name})
-        return self._attributes(resource, f'?{query}').get(name)
+        shown = self._attributes(resource, f'?with_attr={quoted(name)}')
+        return shown.get(name)
 
     def signal(
         self, resource: heat_values.Resource, details: abc.Mapping[str, Any]

@@ -22,7 +22,6 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
     service_types = [swift.SERVICE_TYPE]
 
     def _create(self, version: str | None = None) -> stores.ObjectStore:
-        tls = config.get_ssl_options(_OPTIONS)
         return stores.ObjectStore(
             swift.KeystoneTransport(
                 rest.Cloud(
@@ -30,6 +29,6 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
                     self._get_client_option(_OPTIONS, 'endpoint_type'),
                     self._get_region_name(),
                 ),
-                tls=tls,
+                tls=config.get_ssl_options(_OPTIONS),
             )
         )

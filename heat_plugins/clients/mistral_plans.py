@@ -72,10 +72,11 @@ class MistralRegistry:
 
     def _rows(self, **query: str) -> abc.Iterator[dict[str, Any]]:
         """List environments, the public ones of others too."""
-        listing = self._environments.list
         return (
             row.to_dict()
-            for row in mistral_api.each(listing, fields=_FIELDS, **query)
+            for row in mistral_api.each(
+                self._environments.list, fields=_FIELDS, **query
+            )
         )
 
     def _is_own(self, row: abc.Mapping[str, Any]) -> bool:

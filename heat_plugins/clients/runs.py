@@ -457,8 +457,10 @@ class Runs:
 
         :param note: called before that.
         """
-        values = {**stored.dump(order), ordering.DO: do}
-        body = {'server_id': ordering.SERVER, 'input_values': values}
+        body = {
+            'server_id': ordering.SERVER,
+            'input_values': {**stored.dump(order), ordering.DO: do},
+        }
         return retrying.insist(
             self._post_once,
             run_id,

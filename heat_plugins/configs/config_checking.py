@@ -92,33 +92,36 @@ def check(
         consequence='the server uses the last one, but a deployment sets the '
         'value of the first one',
     )
-    for index, name in _names(inputs):
-        if name in RESERVED_INPUTS:
-            findings.errors.append(
-                f'inputs[{index}]: deployments add an input "{name}" '
-                'themselves, which hides or breaks this one; rename it, or '
-                'leave it out: the config can read it undeclared.'
-            )
+    findings.errors += [
+        f'inputs[{index}]: deployments add an input "{name}" themselves, '
+        'which hides or breaks this one; rename it, or leave it out: the '
+        'config can read it undeclared.'
+        for index, name in _names(inputs)
+        if name in RESERVED_INPUTS
+    ]
     findings.errors += _duplicates(
         outputs,
         kind='output',
         consequence='a deployment keeps only one value of that name',
     )
-    for index, name in _names(outputs):
-        if name in BUILT_IN_OUTPUTS:
-            findings.warnings.append(
-                f'outputs[{index}]: every deployment has an output "{name}" '
-                'of its own, so what the config writes to its file is lost; '
-                'rename it.'
-            )
+    findings.warnings += [
+        f'outputs[{index}]: every deployment has an output "{name}" of its '
+        'own, so what the config writes to its file is lost; rename it.'
+        for index, name in _names(outputs)
+        if name in BUILT_IN_OUTPUTS
+    ]
     if group != actions.COMPONENT:
         if group != UNGROUPED:
             _tool(group, 'group', known_hooks, findings)
         return findings
     if isinstance(config, Mapping):
         for index, entry in actions.entries(config):
-            where = f'configs[{index}].tool'
-            _tool(entry.get('tool'), where, known_hooks, findings)
+            _tool(
+                entry.get('tool'),
+                f'configs[{index}].tool',
+                known_hooks,
+                findings,
+            )
         _actions(config, findings)
     return findings
 

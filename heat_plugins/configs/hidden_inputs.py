@@ -71,11 +71,6 @@ def changed(
     return {**kept, OPTION: marks} if marks else kept
 
 
-def names(options: abc.Mapping[str, Any] | None) -> list[str]:
-    """Return the names of the inputs that are hidden, wholly or in part."""
-    return sorted(_marks(options))
-
-
 def mask(
     inputs: _Inputs | None, options: abc.Mapping[str, Any] | None
 ) -> masking.Mask:

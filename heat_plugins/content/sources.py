@@ -116,8 +116,9 @@ def from_directory(
                 if not stat.S_ISREG(about.st_mode):
                     raise errors.Invalid(f'{file} is not an ordinary file')
                 gathered.check_size(str(file), about.st_size)
-                path = file.relative_to(base).as_posix()
-                gathered.add(path, target.read_bytes())
+                gathered.add(
+                    file.relative_to(base).as_posix(), target.read_bytes()
+                )
     except OSError as exc:
         raise errors.Invalid(
             f'Cannot read {exc.filename or root}: {exc.strerror}'

@@ -3,7 +3,6 @@
 
 from collections import abc
 import hashlib
-import itertools
 from typing import Final
 
 from heat_plugins import errors
@@ -63,13 +62,9 @@ class Container:
             raise errors.NotFound(f'Plan {self._name} has no file {path}')
         return content
 
-    def fetch(
-        self,
-        paths: abc.Collection[str],
-        progress: pools.Progress | None = None,
-    ) -> dict[str, bytes]:
+    def fetch(self, paths: abc.Collection[str]) -> dict[str, bytes]:
         """Return the contents of those paths that exist."""
-        contents = self._pool.each(self._read, paths, progress)
+        contents = self._pool.each(self._read, paths)
         return {
             path: content
             for path, content in zip(paths, contents, strict=True)
@@ -105,12 +100,7 @@ class Container:
         for sweep in range(_SWEEPS):
             try:
                 some = self._pool.insist(
-                    lambda: [
-                        entry.name
-                        for entry in itertools.islice(
-                            self._store.iterate(self._name, ''), stores.MOST
-                        )
-                    ]
+                    self._store.first_names, self._name, '', stores.MOST
                 )
                 self.delete(some, progress)
                 self._pool.insist(self._store.delete_container, self._name)

@@ -120,7 +120,11 @@ def read(
             f'Cannot read the tarball: {type(exc).__name__}. It must be '
             'complete, and uncompressed or compressed by gzip, bzip2 or xz'
         ) from exc
-    return _without_top(files, folders)
+    tops = {path.partition('/')[0] for path in files}
+    is_in_one = len(tops) == 1 and all('/' in path for path in files)
+    if is_in_one and tops.pop() not in folders:
+        return {path.partition('/')[2]: files[path] for path in files}
+    return files
 
 
 def from_object(
@@ -199,25 +203,14 @@ def _target(
     path = name
     for _ in range(_LINKS):
         if path in links:
-            where = f'target of link {name} in the tarball'
-            path = texts.path(links[path], where)
+            path = texts.path(
+                links[path], f'target of link {name} in the tarball'
+            )
     if path not in files:
         raise errors.Invalid(
             f'{name} in the tarball links to {path}, which is not a file in it'
         )
     return path
-
-
-def _without_top(
-    files: abc.Mapping[str, bytes], folders: abc.Container[str]
-) -> abc.Mapping[str, bytes]:
-    """Return files without the one folder that all are in."""
-    tops = {path.partition('/')[0] for path in files}
-    if len(tops) != 1 or not all('/' in path for path in files):
-        return files
-    if tops.pop() in folders:
-        return files
-    return {path.partition('/')[2]: files[path] for path in files}
 
 
 @contextlib.contextmanager

@@ -100,8 +100,9 @@ class Signalling:
         url = row.inputs.get(URL_INPUT)
         if self.signer is None or self.object_name is None or not url:
             return self
-        signer = self.signer.behind(self.object_name, str(url))
-        return dataclasses.replace(self, signer=signer)
+        return dataclasses.replace(
+            self, signer=self.signer.behind(self.object_name, str(url))
+        )
 
 
 #: The signalling of an action for which nothing was created yet.
@@ -156,22 +157,18 @@ class Work:
     source: heat_values.DerivedConfig
     terms: Terms
 
-    @property
-    def tool(self) -> str | None:
-        """The name of the hook that runs it."""
-        return self.source.tool(self.action)
-
     def unknown_hook(self, known: abc.Collection[str]) -> str | None:
         """Return the hook that runs it, if servers may lack that."""
-        tool = self.tool or ''
+        tool = self.source.tool(self.action) or ''
         return None if actions.is_known_hook(tool, known) else tool
 
     @property
     def is_repeatable(self) -> bool:
         """Whether a server may run it a second time."""
+        tool = self.source.tool(self.action) or ''
         return (
             self.terms.transport == heat_values.AUTO
-            or actions.hook_file(self.tool or '') in actions.REPEATABLE_HOOKS
+            or actions.hook_file(tool) in actions.REPEATABLE_HOOKS
         )
 
 
@@ -315,8 +312,10 @@ def of_group(
         noun='member',
         limit=_REASONS,
     )
-    total = wording.counted(number, 'member')
-    text = f'{len(failed)} of {total} failed. {"; ".join(reasons)}'
+    text = (
+        f'{len(failed)} of {wording.counted(number, "member")} failed. '
+        + '; '.join(reasons)
+    )
     if waiting:
         text += (
             f'. {waiting} have not answered; the next update waits for them'
@@ -339,22 +338,6 @@ def skipped(reasons: abc.Mapping[str, str], number: int) -> str:
 def server_gone(server_id: str) -> str:
     """Return the reason for a server that no longer exists."""
     return f'Server {server_id} no longer exists'
-
-
-def cancelled(action: str, servers: str) -> ActionFailed:
-    """Return the failure of an action that the stack has cancelled.
-
-    :param servers: those that it went to.
-    """
-    return ActionFailed(f'{action} was cancelled before {servers} answered')
-
-
-def withdrawn(action: str) -> Failure:
-    """Return the failure of a deployment that another process withdrew."""
-    return Failure(
-        reason='Another process withdrew the deployment while it waited for '
-        f'the signal of {action}'
-    )
 
 
 def not_reported(
@@ -389,16 +372,6 @@ def not_signalled(
         f'Server {server} has not signalled {delivery.action} within '
         f'{limit:.0f} s (property "timeout"){about}. '
         + body.explained(delivery.config_id, started=has_begun)
-    )
-
-
-def outage(
-    action: str, seconds: float, error: Exception, *, is_delivered: bool
-) -> ActionFailed:
-    """Return the failure of an action that a failing service has blocked."""
-    return (ActionFailed if is_delivered else NoAnswer)(
-        f'heat-engine could not deliver {action} or poll its signal '
-        f'for {int(seconds)} s: {error}'
     )
 
 

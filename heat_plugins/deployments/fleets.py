@@ -37,7 +37,6 @@ from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
 CREATE, UPDATE, DELETE = 'CREATE', 'UPDATE', 'DELETE'
-SUSPEND, RESUME = 'SUSPEND', 'RESUME'
 
 # After one of these that has not completed, the server starts from nothing.
 _FIRST = (CREATE, DELETE)
@@ -88,8 +87,11 @@ class Member:
         """Return the member of a group that a server is."""
         text = json.dumps([key, server_id])
         digest = hashlib.sha256(text.encode()).hexdigest()
-        number = signal_names.id_in_group(group_id, digest)
-        return cls(id=number, key=key, server_id=server_id)
+        return cls(
+            id=signal_names.id_in_group(group_id, digest),
+            key=key,
+            server_id=server_id,
+        )
 
     @classmethod
     def of_row(cls, row: heat_values.DeploymentRow) -> 'Member':
@@ -222,16 +224,23 @@ class Update:
         """
 
         def asked(action: str) -> Task | None:
-            if not self.runs(action):
-                return None
-            return Task(member=member, action=action, before=row)
+            task = Task(member=member, action=action, before=row)
+            return task if self.runs(action) else None
 
         if row is None:
             return asked(absent)
         if row.status == heat_values.COMPLETE and row.action != DELETE:
             if row.is_unhealthy:
                 return asked(UPDATE) or asked(CREATE)
-            if self._is_up_to_date(row, member, draft):
+            # Heat says what has changed since the last update, if that has
+            # succeeded.
+            is_known = self.changed is not None and self.is_after_update
+            is_up_to_date = (
+                self._has_transport(row)
+                and PROPERTIES.isdisjoint(self.changed or ())
+                and (is_known or is_given(row, draft(member, row.action)))
+            )
+            if is_up_to_date:
                 return _untold(member, row) if self.changed is None else None
             return asked(UPDATE)
         if (
@@ -245,18 +254,6 @@ class Update:
             return asked(CREATE)
         # One that was withdrawn has nothing.
         return asked(UPDATE) or (asked(CREATE) if row.is_withdrawn else None)
-
-    def _is_up_to_date(
-        self, row: heat_values.DeploymentRow, member: Member, draft: Draft
-    ) -> bool:
-        """Say whether a server already has what it would be given."""
-        if not self._has_transport(row):
-            return False
-        if not PROPERTIES.isdisjoint(self.changed or ()):
-            return False
-        if self.changed is not None and self.is_after_update:
-            return True
-        return is_given(row, draft(member, row.action))
 
     def _has_transport(self, row: heat_values.DeploymentRow) -> bool:
         """Say whether a server answers by the transport of the template."""
@@ -288,8 +285,9 @@ def refreshed(
     signalling = [
         each for each in given.inputs if each['name'] in _OF_ONE_DELIVERY
     ]
-    inputs = [*_lasting(draft.inputs), *signalling]
-    return dataclasses.replace(draft, inputs=inputs)
+    return dataclasses.replace(
+        draft, inputs=[*_lasting(draft.inputs), *signalling]
+    )
 
 
 def _lasting(

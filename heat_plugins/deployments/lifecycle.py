@@ -151,7 +151,10 @@ class LifecycleAction:
                 self._rollouts.pop(0)
                 continue
             if self._fleet.is_cancelled(self._begun):
-                raise deliveries.cancelled(self._action, current.servers)
+                raise deliveries.ActionFailed(
+                    f'{self._action} was cancelled before {current.servers} '
+                    'answered'
+                )
             if current.outage is not None:
                 self._fleet.renew_access()
             if not (

@@ -213,11 +213,14 @@ class Rollout:
         if self.outage.seconds > self._pace.budget:
             # The next update waits for what servers have of them.
             self._batches.clear()
-            raise deliveries.outage(
-                self.action,
-                self.outage.seconds,
-                exc,
-                is_delivered=self.may_answer,
+            kind = (
+                deliveries.ActionFailed
+                if self.may_answer
+                else deliveries.NoAnswer
+            )
+            raise kind(
+                f'heat-engine could not deliver {self.action} or poll its '
+                f'signal for {int(self.outage.seconds)} s: {exc}'
             ) from exc
         batch, limit = self._undelivered, self._pace.timeout
         if self._all > 1 or batch is None or limit is None:
@@ -309,7 +312,10 @@ class Rollout:
         made: abc.Sequence[tuple[fleets.Task, deliveries.Delivery]],
         begun: float,
     ) -> None:
-        """Wait for the answers of servers that were given something."""
+        """Wait for the answers of servers that were given something.
+
+        The stack is warned once if they may lack the hook that runs it.
+        """
         signalled = [each for each in made if each[1].is_signalled]
         self.complete += [task for task, each in made if not each.is_signalled]
         if not signalled:
@@ -328,25 +334,18 @@ class Rollout:
                 'transport': first.signalling.transport,
             },
         )
-        self._warn()
+        known = self._pace.known_hooks
+        tool = self._work.unknown_hook(known)
+        if tool is not None and not self._has_warned:
+            self._has_warned = True
+            text = actions.hook_warning(tool, known)
+            kind = heat_values.EventKind.UNKNOWN_HOOK
+            self._fleet.tell(self.action, heat_values.event_reason(kind, text))
 
     def _skip(self, task: fleets.Task, reason: str) -> None:
         """Count a member as done without its server, and keep the reason."""
         self.skipped[task.member.key] = reason
         self.complete.append(task)
-
-    def _warn(self) -> None:
-        """Tell once that servers may lack the hook that runs it."""
-        known = self._pace.known_hooks
-        tool = self._work.unknown_hook(known)
-        if tool is None or self._has_warned:
-            return
-        self._has_warned = True
-        text = actions.hook_warning(tool, known)
-        self._fleet.tell(
-            self.action,
-            heat_values.event_reason(heat_values.EventKind.UNKNOWN_HOOK, text),
-        )
 
     def _ended(
         self, task: fleets.Task, failure: deliveries.Failure | None

@@ -242,8 +242,8 @@ class Waits:
             return
         rows = self._answers.read({each.deployment_id for each in waited})
         for ticket in waited:
-            is_waiting = self._note(ticket, rows.get(ticket.deployment_id))
-            if is_waiting and rejoins:
+            row = rows.get(ticket.deployment_id)
+            if self._note(ticket, row) and rejoins:
                 self._watcher.join(ticket)
 
     def _note(
@@ -252,7 +252,11 @@ class Waits:
         """Take the outcome that a row has; say whether it has none yet."""
         wait = self._waits[ticket.deployment_id]
         if row is None or row.config.id != ticket.config_id:
-            self._end(ticket, deliveries.withdrawn(wait.delivery.action))
+            reason = (
+                'Another process withdrew the deployment while it waited for '
+                f'the signal of {wait.delivery.action}'
+            )
+            self._end(ticket, deliveries.Failure(reason=reason))
         elif not row.in_progress:
             self._end(ticket, deliveries.Failure.of(row.outcome))
         else:
@@ -352,8 +356,7 @@ class TimedWaits(Waits):
             for wait in self.each()
             for late in (wait.deadline, wait.report_deadline)
         ]
-        longest = min(patience, self._patience, *until_late)
-        super().collect(max(0.0, longest))
+        super().collect(max(0.0, min(patience, self._patience, *until_late)))
 
     # Times
 
@@ -447,8 +450,5 @@ def _unknown(
 
     One that is too large is there all the same.
     """
-    if not isinstance(content, errors.ServiceError):
-        return None
-    if isinstance(content, (errors.NotFound, errors.BadContent)):
-        return None
-    return content
+    known = (bytes, errors.NotFound, errors.BadContent)
+    return None if isinstance(content, known) else content

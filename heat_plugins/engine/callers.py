@@ -98,26 +98,34 @@ def _request(stack: heat_types.Stack) -> Any:
     return context if getattr(context, 'user_id', None) else None
 
 
+def enforce(context: Any, project_id: str) -> bool:
+    """Ask Heat's policy, as heat-api does when a user updates a stack.
+
+    :raises exception.Forbidden: that user may not.
+    """
+    scope, action = POLICY.split(':')
+    return bool(
+        context.policy.enforce(
+            context,
+            action,
+            scope=scope,
+            target={'project_id': project_id},
+            is_registered_policy=True,
+        )
+    )
+
+
 def _is_permitted(
     context: Any, stack: heat_types.Stack, *, in_doubt: bool
 ) -> bool:
-    """Ask Heat's policy, as heat-api does when a user updates the stack.
+    """Say whether Heat's policy permits a user to update a stack.
 
     :param in_doubt: the answer if the policy cannot be read.
     """
-    scope, action = POLICY.split(':')
     # An administrator may be of another project.
     project = context.project_id if context.is_admin else stack.tenant_id
     try:
-        return bool(
-            context.policy.enforce(
-                context,
-                action,
-                scope=scope,
-                target={'project_id': project},
-                is_registered_policy=True,
-            )
-        )
+        return enforce(context, project)
     except exception.Forbidden:
         return False
     except Exception as exc:

@@ -46,7 +46,6 @@ def in_project(context: Context, project_id: str, **more: Any) -> Context:
     """
     if context.project_id == project_id and not more:
         return context
-    changed: Context = type(context).from_dict(
+    return type(context).from_dict(
         {**context.to_dict(), 'project_id': project_id, **more}
     )
-    return changed

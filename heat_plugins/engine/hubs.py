@@ -180,7 +180,6 @@ class Contents:
 
 LOG = foreign.logger(__name__)
 
-config.register_opts(cfg.CONF)
 
 # Signals to fetch at a time, and seconds after which one that does not come
 # holds up no other. Of those fetched all at once even the first comes late.
@@ -221,7 +220,7 @@ def in_background(
 
 def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
     """Tidy up the hub of a stack's root stack, if there is one."""
-    hub = HUBS.find((stack.context.project_id, root_stack_id))
+    hub = HUBS.kept.get((stack.context.project_id, root_stack_id))
     if hub is not None:
         hub.tidy()
 

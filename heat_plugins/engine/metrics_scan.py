@@ -6,7 +6,6 @@ import time
 
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import metrics
@@ -18,7 +17,6 @@ from heat_plugins.runs import run_records
 
 LOG = foreign.logger(__name__)
 
-config.register_opts(cfg.CONF)
 
 # The states of runs that wait for no user.
 _MOVING = (run_records.Phase.RUNNING.value, run_records.Phase.STOPPING.value)
@@ -32,8 +30,9 @@ def measure(clock: abc.Callable[[], float] = time.time) -> None:
     waiting, oldest = hubs.waiting()
     metrics.observe(metrics.WAITING, waiting)
     metrics.observe(metrics.OLDEST, oldest)
-    failing = sum(leader.failing for leader in leading.leaders())
-    metrics.observe(metrics.STUCK, failing)
+    metrics.observe(
+        metrics.STUCK, sum(leader.failing for leader in leading.leaders)
+    )
     try:
         counts = run_rows.RunRows().in_progress()
     except errors.Error as exc:

@@ -11,6 +11,7 @@ The private parts of Heat's resources that our classes override stand here too.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -53,7 +54,7 @@ _IDLE_STACKS = 64
 # By the ID of the stack.
 _turns: process.Shared[str, process.Turns] = process.Shared(
     lambda stack_id: process.Turns(_TURN_SECONDS),
-    lambda each: each.is_idle,
+    lambda turns: not turns.present,
     _IDLE_STACKS,
 )
 
@@ -81,22 +82,23 @@ def in_turn(propagate: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        go_on = functools.partial(
-            propagate,
-            checker,
-            context,
-            resource_id,
-            traversal,
-            is_update,
-            resource,
-            stack,
-            *args,
-            **kwargs,
+        place: contextlib.AbstractContextManager[None] = (
+            _turns.get(stack.id).turn()
+            if resource.type() in registry.DEPLOYMENT_TYPES
+            else contextlib.nullcontext()
         )
-        if resource.type() not in registry.DEPLOYMENT_TYPES:
-            return go_on()
-        with _turns.get(stack.id).turn():
-            return go_on()
+        with place:
+            return propagate(
+                checker,
+                context,
+                resource_id,
+                traversal,
+                is_update,
+                resource,
+                stack,
+                *args,
+                **kwargs,
+            )
 
     return propagate_in_turn
 
@@ -266,9 +268,9 @@ def _let_replaced_read(authorize: _Function) -> _Function:
     def authorize_its_user(
         service: Any, cnxt: Any, stack: Any, resource_name: str
     ) -> Any:
-        if authorize(service, cnxt, stack, resource_name):
-            return True
-        return resources.show_replaced(stack, resource_name, cnxt.user_id)
+        return authorize(
+            service, cnxt, stack, resource_name
+        ) or resources.show_replaced(stack, resource_name, cnxt.user_id)
 
     return authorize_its_user
 

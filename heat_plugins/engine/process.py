@@ -19,13 +19,11 @@ from typing import Any, Generic, TypeVar
 
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins import metrics
 
 LOG = foreign.logger(__name__)
 
-config.register_opts(cfg.CONF)
 
 _Key = TypeVar('_Key', bound=abc.Hashable)
 _Value = TypeVar('_Value')
@@ -65,6 +63,7 @@ class Shared(Generic[_Key, _Value]):
     :param make: makes one; it sends no request, and so cannot fail.
     :param is_idle: says whether no thread needs one now.
     :ivar most: how many that are idle to keep, the latest used.
+    :ivar kept: all, the latest used last.
     """
 
     def __init__(
@@ -77,44 +76,34 @@ class Shared(Generic[_Key, _Value]):
         self._is_idle = is_idle
         self.most = most
         self._lock = threading.Lock()
-        self._kept: collections.OrderedDict[_Key, _Value] = (
+        self.kept: collections.OrderedDict[_Key, _Value] = (
             collections.OrderedDict()
         )
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
     def get(self, key: _Key) -> _Value:
         """Return the value of a key; make it if there is none."""
         with self._lock:
-            value = self._kept.get(key)
+            value = self.kept.get(key)
             if value is None:
-                value = self._kept[key] = self._make(key)
-                idle = [k for k, v in self._kept.items() if self._is_idle(v)]
+                value = self.kept[key] = self._make(key)
+                idle = [k for k, v in self.kept.items() if self._is_idle(v)]
                 for each in idle[: max(0, len(idle) - self.most)]:
-                    del self._kept[each]
-            if key in self._kept:
-                self._kept.move_to_end(key)
+                    del self.kept[each]
+            if key in self.kept:
+                self.kept.move_to_end(key)
             return value
 
     def values(self) -> list[_Value]:
-        """Return all that are kept, the latest used last."""
+        """Return a copy of all values, the latest used last."""
         with self._lock:
-            return [*self._kept.values()]
-
-    def find(self, key: _Key) -> _Value | None:
-        """Return the value of a key, if there is one."""
-        return self._kept.get(key)
+            return [*self.kept.values()]
 
     def forget(self, value: _Value) -> None:
         """Forget a value that is idle."""
         with self._lock:
-            for key, kept in [*self._kept.items()]:
+            for key, kept in [*self.kept.items()]:
                 if kept is value and self._is_idle(value):
-                    del self._kept[key]
-
-    def clear(self) -> None:
-        self._kept.clear()
+                    del self.kept[key]
 
 
 class Places:
@@ -252,6 +241,7 @@ class Turns:
     :param clock: seconds, monotonic.
     :param places: how many may do it at a time.
     :param changed: what threads wait for.
+    :ivar present: one for each thread that has a turn or wants one.
     """
 
     def __init__(
@@ -266,24 +256,15 @@ class Turns:
         self._places = places
         self._clock = clock
         self._changed = changed or threading.Condition()
-        # Who has a turn or wants one, and until when the former hold it.
-        self._present: set[object] = set()
+        self.present: set[object] = set()
+        # Until when those hold their turn that have one.
         self._holders: dict[object, float] = {}
-
-    def __len__(self) -> int:
-        """Return how many wait for their turn."""
-        return len(self._present) - len(self._holders)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no thread has or wants a turn."""
-        return not self._present
 
     @contextlib.contextmanager
     def turn(self) -> abc.Iterator[None]:
         """Wait for one's turn, and have it."""
         own = object()
-        self._present.add(own)
+        self.present.add(own)
         try:
             with self._changed:
                 while pause := self._pause():
@@ -293,7 +274,7 @@ class Turns:
         finally:
             with self._changed:
                 self._holders.pop(own, None)
-                self._present.discard(own)
+                self.present.discard(own)
                 self._changed.notify()
 
     def _pause(self) -> float:

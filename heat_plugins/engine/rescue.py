@@ -118,7 +118,15 @@ class Rescuer:
             ):
                 self._others.add(held.key)
                 return False
-            if _has_just_begun(stack):
+            # A worker of an update or deletion may be at it. If another one
+            # checked it meanwhile, that would find it gone, and fail its
+            # stack.
+            now = oslo_timeutils.utcnow()
+            begun = oslo_timeutils.normalize_time(
+                stack.updated_time or now.min
+            )
+            # The clock of another engine may have been wrong.
+            if 0 <= oslo_timeutils.delta_seconds(begun, now) < _LOCKING:
                 return False
             resume = _resume if held.has_begun else _begin
             is_resumed = resume(held, stack, loaded)
@@ -177,18 +185,6 @@ def load(
     return stack, loaded, scope
 
 
-def _has_just_begun(stack: parser.Stack) -> bool:
-    """Say whether a worker of an update or deletion may be at a resource.
-
-    If another one checked it meanwhile, that worker would find it gone, and
-    fail the stack.
-    """
-    now = oslo_timeutils.utcnow()
-    begun = oslo_timeutils.normalize_time(stack.updated_time or now.min)
-    # The clock of another engine may have been wrong.
-    return bool(0 <= oslo_timeutils.delta_seconds(begun, now) < _LOCKING)
-
-
 def _resume(
     held: resources.Held, stack: parser.Stack, loaded: resource.Resource
 ) -> bool:
@@ -196,7 +192,15 @@ def _resume(
     context = heat_context.get_admin_context()
     # Read it only now: to check whether engines live takes seconds.
     has_failed = stack.status == stack.FAILED
-    node = None if has_failed else _node(stack, loaded)
+    node: int | None = None
+    if not has_failed:
+        # What was made in this traversal is not in it: it stands in for what
+        # it replaces, which is then replaced once more.
+        nodes = {
+            each.rsrc_id for each in stack.convergence_dependencies.graph()
+        }
+        numbers = (loaded.id, loaded.replaces)
+        node = next((int(each) for each in numbers if each in nodes), None)
     reason, status_reason = held.reason, tokens.ENGINE_DIED.after(held.reason)
     if has_failed:
         # The next scan must skip it: nothing more happens before its update.
@@ -278,20 +282,6 @@ def _begin(
     return True
 
 
-def _node(stack: parser.Stack, loaded: resource.Resource) -> int | None:
-    """Return the node of a stack's traversal to check again for a resource.
-
-    One that was made in this traversal is not in it; it stands in for what it
-    replaces, which is then replaced once more.
-    """
-    graph = stack.convergence_dependencies.graph()
-    nodes = {node.rsrc_id for node in graph}
-    for number in (loaded.id, loaded.replaces):
-        if number in nodes:
-            return int(number)
-    return None
-
-
 def report_often() -> None:
     """Let Heat report often that this engine lives, from its start on.
 
@@ -299,8 +289,9 @@ def report_often() -> None:
     """
     options = cfg.CONF
     if options.heat_plugins.rescue_interval:
-        often = min(options.periodic_interval, REPORTING)
-        options.set_override('periodic_interval', often)
+        options.set_override(
+            'periodic_interval', min(options.periodic_interval, REPORTING)
+        )
 
 
 SCAN = process.Scan(

@@ -3,19 +3,18 @@
 
 from collections import abc
 import contextlib
+import dataclasses
 import functools
 from typing import Any
 
 from heat.common import exception
 from heat.common import short_id
-from heat.engine import resource as resources_of_heat
 from heat.engine import software_config_io
 from heat.engine import stack as stacks
 from heat.objects import software_config as config_objects
 from oslo_config import cfg
 
 from heat_plugins import bounds
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
@@ -39,8 +38,6 @@ from heat_plugins.signals import presigned
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 _UNKNOWN = 'no stack has a server with this ID'
@@ -77,17 +74,36 @@ class ServerFleet:
 
     @functools.cached_property
     def source(self) -> heat_values.DerivedConfig:
-        """The config that the template names.
+        """The config that the template names, to derive from.
 
         :raises exception.NotFound: it is gone.
         """
-        return load_source(self._resource)
+        named = named_config(self._resource)
+        if named is None:
+            return heat_values.DerivedConfig(
+                group=None, config=None, outputs=[]
+            )
+        return dataclasses.replace(
+            named,
+            inputs=[
+                software_config_io.InputConfig(**each).as_dict()
+                for each in named.inputs
+            ],
+            outputs=[
+                software_config_io.OutputConfig(**each).as_dict()
+                for each in named.outputs
+            ],
+        )
 
     @deployment_rows.guarded()
     def all(self) -> dict[str, heat_values.DeploymentRow]:
         """Read all rows of the group, by ID."""
-        states = deployment_rows.states(self._context, self._group_id or '')
-        return {state.row.id: state.row for state in states}
+        return {
+            state.row.id: state.row
+            for state in deployment_rows.states(
+                self._context, self._group_id or ''
+            )
+        }
 
     def work(self, action: str) -> deliveries.Work:
         """Return an action as servers run it."""
@@ -136,32 +152,27 @@ class ServerFleet:
 
         :raises exception.UserParameterMissing: see `derived.MissingInput`.
         """
+        resource, physical_name = self._resource, None
+        if resource.id is not None and resource.action != resource.INIT:
+            # As Heat names such a resource.
+            stack_name = resource.stack.name.rstrip('*')
+            physical_name = resource.reduce_physical_resource_name(
+                f'{stack_name}-{member.key}-{short_id.get_id(resource.uuid)}',
+                resource.physical_resource_name_limit,
+            )
         facts = derived.Facts(
             server_id=member.server_id,
-            stack_path=str(self._resource.stack.identifier().stack_path()),
+            stack_path=str(resource.stack.identifier().stack_path()),
             resource_name=member.key,
-            physical_name=self._physical_name(member.key),
+            physical_name=physical_name,
             properties=self._given_properties,
-            is_structured='input_key' in self._resource.properties_schema,
+            is_structured='input_key' in resource.properties_schema,
             secrets=self._secrets,
         )
         try:
             return derived.draft(self.source, action, signalling, facts)
         except derived.MissingInput as exc:
             raise exception.UserParameterMissing(key=exc.name) from exc
-
-    def _physical_name(self, name: str) -> str | None:
-        """Return the physical name that Heat would give such a resource."""
-        resource = self._resource
-        if resource.id is None or resource.action == resource.INIT:
-            return None
-        stack_name = resource.stack.name.rstrip('*')
-        return str(
-            resources_of_heat.Resource.reduce_physical_resource_name(
-                f'{stack_name}-{name}-{short_id.get_id(resource.uuid)}',
-                resources_of_heat.Resource.physical_resource_name_limit,
-            )
-        )
 
     @deployment_rows.guarded()
     def refresh(self, kept: abc.Iterable[heat_values.DeploymentRow]) -> None:
@@ -342,8 +353,9 @@ class ServerFleet:
     @deployment_rows.guarded(everything=True)
     def gone(self, server_ids: abc.Collection[str]) -> abc.Collection[str]:
         """Return those of the servers that exist no more."""
-        known = resources.find_all(self._context, server_ids)
-        return self._gone(list(known.values()))
+        return self._gone(
+            [*resources.find_all(self._context, server_ids).values()]
+        )
 
     def _gone(self, known: abc.Sequence[heat_values.Server]) -> set[str]:
         """Return the IDs of those of the servers that exist no more."""
@@ -460,32 +472,6 @@ def _fetched(
         return fetch(name, cfg.CONF.heat_plugins.signal_body_limit)
     except errors.ServiceError as exc:
         return exc
-
-
-def load_source(resource: heat_types.Resource) -> heat_values.DerivedConfig:
-    """Return the config that the template of a resource names, to derive from.
-
-    :raises exception.NotFound: it is gone.
-    """
-    named = named_config(resource)
-    if named is None:
-        return heat_values.DerivedConfig(
-            name=None, group=None, config=None, inputs=[], outputs=[]
-        )
-    return heat_values.DerivedConfig(
-        name=named.name,
-        group=named.group,
-        config=named.config,
-        inputs=[
-            software_config_io.InputConfig(**each).as_dict()
-            for each in named.inputs
-        ],
-        outputs=[
-            software_config_io.OutputConfig(**each).as_dict()
-            for each in named.outputs
-        ],
-        options=named.options,
-    )
 
 
 def named_config(

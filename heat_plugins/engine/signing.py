@@ -9,7 +9,6 @@ import time
 from heat.common import crypt
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import sharing
@@ -18,7 +17,6 @@ from heat_plugins.objectstore import stores
 #: Seconds between two probes of a key, for one root stack in one process.
 PROBE_INTERVAL = 30.0
 
-config.register_opts(cfg.CONF)
 
 # For how long to believe that the key of an account is what it was.
 _ACCOUNT_KEY_SECONDS = 300
@@ -148,8 +146,9 @@ class Signing:
         # The most seconds that a URL may live; None: there is no limit.
         longest: int | None = options.temp_url_lifetime_max
         if longest is not None:
-            needed = self._action_limit + int(options.temp_url_margin)
-            longest = max(longest, needed)
+            longest = max(
+                longest, self._action_limit + int(options.temp_url_margin)
+            )
         keeper = keys.KeyKeeper(
             self._store(),
             secret=temp_url_secret(),

@@ -7,7 +7,6 @@ import time
 
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
@@ -21,8 +20,6 @@ from heat_plugins.objectstore import cleaning
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 # Seconds to wait for the leaders of runs to end them; one may be dead.
@@ -59,17 +56,36 @@ class Sweep:
         :raises errors.ServiceError: the object store did not do it.
         """
         hub = transports.hub_for(self._deployment)
-        if not self._is_adopted and time.monotonic() < self._runs_until:
-            room = run_room.room()
-            if not room.has_left(self._deployment, hub.root_stack_id):
-                return False
+        if (
+            not self._is_adopted
+            and time.monotonic() < self._runs_until
+            and not run_room.room().has_left(
+                self._deployment, hub.root_stack_id
+            )
+        ):
+            return False
         self._run_for_heats(hub)
         stack, container = self._deployment.stack, self.container
         if container is not None:
             hub.call(stack, lambda: self._run(hub, container))
             self.container = None
-        elif not self._is_adopted:
-            self._run_without_url(hub)
+        elif not self._is_adopted and not resources.has_deployments(
+            self._deployment.context, hub.root_stack_id
+        ):
+            # Runs may have made it.
+            try:
+                hub.call(stack, lambda: self._drop_unused(hub, hub.container))
+            except errors.ServiceError as exc:
+                # Most likely there is no object store, and so no container.
+                LOG.info(
+                    '%(deployment)s: container %(container)s may hold '
+                    'leftover objects of runs: %(error)s',
+                    {
+                        'deployment': self._deployment.label,
+                        'container': hub.container,
+                        'error': exc,
+                    },
+                )
         return True
 
     def _run(self, hub: hubs.Hub, container: str) -> None:
@@ -77,34 +93,13 @@ class Sweep:
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
             signals = signal_names.folder(deployment.resource_id)
-            there = hub.contents.below(container, signals)
-            cleaning.delete(hub.store, container, there)
+            cleaning.delete(
+                hub.store, container, hub.contents.below(container, signals)
+            )
             # Before asking for others, so that of two that go at the same
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)
         self._drop_unused(hub, container)
-
-    def _run_without_url(self, hub: hubs.Hub) -> None:
-        """Delete the container, which runs may have made, with the last."""
-        deployment = self._deployment
-        if resources.has_deployments(deployment.context, hub.root_stack_id):
-            return
-        try:
-            hub.call(
-                deployment.stack,
-                lambda: self._drop_unused(hub, hub.container),
-            )
-        except errors.ServiceError as exc:
-            # Most likely there is no object store, and so no container.
-            LOG.info(
-                '%(deployment)s: container %(container)s may hold leftover '
-                'objects of runs: %(error)s',
-                {
-                    'deployment': deployment.label,
-                    'container': hub.container,
-                    'error': exc,
-                },
-            )
 
     def _drop_unused(self, hub: hubs.Hub, container: str) -> None:
         if transports.container_in_use(self._deployment, container):

@@ -24,7 +24,6 @@ from keystoneauth1 import exceptions as ks_exceptions
 from keystoneclient.contrib.ec2 import utils as ec2_utils
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
@@ -41,8 +40,6 @@ from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 class SignalTransport:
@@ -133,8 +130,8 @@ class TempURLPoll(SignalTransport):
         if refusal is not None:
             # To ask again would cost a token and a request.
             raise deliveries.Unusable(refusal) from refusal
-        data = self.resource.data()
-        is_new = data.get(rows.CONTAINER_KEY) != hub.container
+        former = self.resource.data().get(rows.CONTAINER_KEY)
+        is_new = former != hub.container
         if is_new:
             # Before the container is created, so that it always has an owner.
             self.resource.data_set(rows.CONTAINER_KEY, hub.container)
@@ -171,10 +168,8 @@ class TempURLPoll(SignalTransport):
         )
 
     def resume(self, row: heat_values.DeploymentRow) -> deliveries.Signalling:
-        signalling = self.sign(
-            deliveries.Answer.of_deployment(row.id, row.config.id)
-        )
-        return signalling.of_before(row)
+        answer = deliveries.Answer.of_deployment(row.id, row.config.id)
+        return self.sign(answer).of_before(row)
 
     def _give_up(self, hub: hubs.Hub, why: errors.ServiceError) -> None:
         """Forget a container that may not even have been made.
@@ -218,8 +213,7 @@ class ZaqarSignal(SignalTransport):
 
     def lacking(self) -> str | None:
         if self.resource.client_plugin('zaqar') is None:
-            lacking: str = _('python-zaqarclient is not installed')
-            return lacking
+            return str(_('python-zaqarclient is not installed'))
         return super().lacking()
 
     def prepare(self, *, by_auto: bool) -> None:
@@ -276,8 +270,9 @@ class CfnSignal(SignalTransport):
         parts = urllib.parse.urlsplit(self._url)
         query = dict(urllib.parse.parse_qsl(parts.query), **answer.query)
         del query['Signature']
-        url = signed(self._url, query, self._secret)
-        return self._signalling(verb='POST', url=url)
+        return self._signalling(
+            verb='POST', url=signed(self._url, query, self._secret)
+        )
 
 
 def signed(url: str, query: abc.Mapping[str, str], secret: str) -> str:
@@ -499,8 +494,7 @@ def _credentials(
         )
         client.users.update(user_id, password=password)
         deployment.password = password
-    given: abc.Mapping[str, Any] = deployment._get_heat_signal_credentials()
-    return given
+    return dict(deployment._get_heat_signal_credentials())
 
 
 @contextlib.contextmanager

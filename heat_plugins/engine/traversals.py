@@ -182,9 +182,8 @@ def continue_stack(stalled: resources.Idle, *, has_waited: bool) -> bool:
     own = points.get((stack.id, True))
     roots = set(stack.convergence_dependencies.roots())
     is_complete = own is not None and roots <= _told(own)
-    if not (is_complete or done or (due and has_waited)):
-        return False
-    if not resources.claim(context, stalled):
+    can_go_on = is_complete or done or (due and has_waited)
+    if not can_go_on or not resources.claim(context, stalled):
         return False
     _note(stack)
     if is_complete:
@@ -212,11 +211,11 @@ def begin_deletion(stack: parser.Stack) -> bool:
     the same for a moment. Up to Heat 26 an engine deletes all snapshots before
     it begins, for as long as Cinder needs.
     """
-    if stack.action != 'DELETE' or resources.has_snapshots(
-        stack.context, stack.id
+    if (
+        stack.action != 'DELETE'
+        or resources.has_snapshots(stack.context, stack.id)
+        or not _PLACES.take(stack.id, stack.context.project_id)
     ):
-        return False
-    if not _PLACES.take(stack.id, stack.context.project_id):
         return False
     former = stack.current_traversal
     stack.current_traversal = uuidutils.generate_uuid()

@@ -75,21 +75,14 @@ def _auth(security: Any) -> Any:
             project_domain_id=None,
             project_domain_name=None,
         )
-    if security.auth_token and security.service_catalog:
-        return _token(security)
-    raise errors.Denied(
-        'Mistral has no token to act with, or no catalogue: [pecan] '
-        'auth_enable in mistral.conf is off, or the request was for another '
-        'cloud'
-    )
-
-
-def _token(security: Any) -> Any:
-    """Return an auth plugin with the user's token.
-
-    A token issued for it would expire at the same time, and Keystone may
-    refuse to issue one.
-    """
+    if not security.auth_token or not security.service_catalog:
+        raise errors.Denied(
+            'Mistral has no token to act with, or no catalogue: [pecan] '
+            'auth_enable in mistral.conf is off, or the request was for '
+            'another cloud'
+        )
+    # The user's own token: another one that is issued for it would expire at
+    # the same time, and Keystone may refuse to issue one.
     token_access = access.create(
         body={'token': security.service_catalog},
         auth_token=security.auth_token,

@@ -153,14 +153,16 @@ class RunActions:
         report = {**self._report(run), 'failures': []}
         if run.targets == 1:
             (single,) = self._runs.targets(run_id, outputs=run.ended)
-            reason = {'reason': single.reason or run.reason}
-            report = {**dataclasses.asdict(single), **report, **reason}
+            report = {
+                **dataclasses.asdict(single),
+                **report,
+                'reason': single.reason or run.reason,
+            }
         elif run.ended and run.failed:
             failed = self._runs.targets(run_id, state=_FAILED)
-            some = itertools.islice(failed, _FAILURES)
             report['failures'] = [
                 {name: getattr(each, name) for name in _FAILURE}
-                for each in some
+                for each in itertools.islice(failed, _FAILURES)
             ]
         return report
 

@@ -76,6 +76,7 @@ class NodeChange:
     :ivar patch: of a node that exists.
     :ivar ports: the network cards that it lacks.
     :ivar shown: the differences, a line each; passwords are hidden.
+    :ivar secrets: the passwords and keys, which no message may hold.
     """
 
     uuid: str
@@ -142,7 +143,11 @@ def _compare(
         patch=tuple(patch),
         ports=ports,
         shown=tuple(shown),
-        secrets=wanted.secrets,
+        secrets=frozenset(
+            str(value)
+            for name, value in wanted.driver_info.items()
+            if node.is_secret(name)
+        ),
         new_driver=wanted.driver != former.text('driver'),
     )
 

@@ -136,31 +136,34 @@ def _judged(
 ) -> NodeMember:
     """Return a member in the phase that its node's state means."""
     if seen is None:
-        return _now(member, NodePhase.FAILED, 'Ironic no longer has the node')
+        reason = 'Ironic no longer has the node'
+        return dataclasses.replace(
+            member, phase=NodePhase.FAILED, reason=reason
+        )
     transition = moves.BY_VERB[move.verb]
     sent = member.phase is NodePhase.MOVING
     verdict = transition.verdict(seen.state, sent=sent)
-    if verdict is moves.Verdict.THERE:
-        return _now(member, NodePhase.DONE, '')
-    if verdict is moves.Verdict.NOWHERE:
-        reason = f'It is {seen.state}: {transition.remedy}'.rstrip(': ')
-        return _now(member, NodePhase.FAILED, reason)
     if verdict is moves.Verdict.MOVING and not sent:
         # Another caller sent it, or this one before a restart.
         return _begun(member, move, now)
-    reason = member.reason
-    if verdict is moves.Verdict.READY and sent:
+    phase, reason = member.phase, member.reason
+    if verdict is moves.Verdict.THERE:
+        phase, reason = NodePhase.DONE, ''
+    elif verdict is moves.Verdict.NOWHERE:
+        phase = NodePhase.FAILED
+        reason = f'It is {seen.state}: {transition.remedy}'.rstrip(': ')
+    elif verdict is moves.Verdict.READY and sent:
+        phase = NodePhase.WAITING
         reason = seen.text('last_error') or f'It is {seen.state} again'
         if _ABORTED in reason:
-            return _now(member, NodePhase.ABORTED, reason)
-        if member.attempts >= move.attempts:
-            return _now(member, NodePhase.FAILED, reason)
-        member = _now(member, NodePhase.WAITING, reason)
-    if not member.until or now < member.until:
-        return member
-    if verdict is moves.Verdict.MOVING:
-        reason = f'It was still {seen.state} after {move.timeout:g} s'
-    return _now(member, NodePhase.TIMED_OUT, reason)
+            phase = NodePhase.ABORTED
+        elif member.attempts >= move.attempts:
+            phase = NodePhase.FAILED
+    if phase in _PENDING and member.until and now >= member.until:
+        phase = NodePhase.TIMED_OUT
+        if verdict is moves.Verdict.MOVING:
+            reason = f'It was still {seen.state} after {move.timeout:g} s'
+    return dataclasses.replace(member, phase=phase, reason=reason)
 
 
 def _sent(
@@ -177,7 +180,9 @@ def _sent(
         until = member.until or now + move.timeout
         return dataclasses.replace(member, until=until, reason=str(exc))
     except errors.Error as exc:
-        return _now(member, NodePhase.FAILED, str(exc))
+        return dataclasses.replace(
+            member, phase=NodePhase.FAILED, reason=str(exc)
+        )
     return _begun(member, move, now)
 
 
@@ -189,11 +194,6 @@ def _begun(member: NodeMember, move: NodeMove, now: float) -> NodeMember:
         attempts=member.attempts + 1,
         until=member.until or now + move.timeout,
     )
-
-
-def _now(member: NodeMember, phase: NodePhase, reason: str) -> NodeMember:
-    """Return a node in another phase of its move."""
-    return dataclasses.replace(member, phase=phase, reason=reason)
 
 
 def report(move: NodeMove) -> dict[str, Any]:

@@ -56,15 +56,6 @@ class Wanted:
     def macs(self) -> tuple[str, ...]:
         return tuple(str(port['address']) for port in self.ports)
 
-    @property
-    def secrets(self) -> frozenset[str]:
-        """The passwords and keys, which no message may hold."""
-        return frozenset(
-            str(value)
-            for name, value in self.driver_info.items()
-            if is_secret(name)
-        )
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Flaw:

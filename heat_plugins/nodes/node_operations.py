@@ -52,12 +52,11 @@ class NodeOperations:
         baremetal: node.Baremetal,
         store: stores.ObjectStore,
         *,
-        pool: pools.Pool | None = None,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
         self._baremetal = baremetal
         self._store = store
-        self._pool = pool or pools.Pool()
+        self._pool = pools.Pool()
         self._registrar = registering.Registrar(baremetal, pool=self._pool)
         self._clock = clock
 
@@ -337,7 +336,24 @@ class NodeJob:
     def step(self, state: NodeWork, outcome: jobs.CallOutcome | None) -> Step:
         """Take a step; see `jobs.Job`."""
         if self._file is not None and not state.nodes:
-            return self._register(state)
+            try:
+                report = self._core.registered(
+                    self._file, remove=self._remove, dry_run=self._dry_run
+                )
+            except errors.Unavailable:
+                raise
+            except errors.Error:
+                self._core.forget(self._file)
+                raise
+            registered = report['success']
+            state = dataclasses.replace(
+                state,
+                nodes=tuple(report['nodes']),
+                chosen=tuple(report['enrolled']),
+                ready=tuple(report['manageable']),
+                reason='' if registered else 'Some nodes are not registered',
+            )
+            return jobs.JobStep(state=state)
         if not state.moves or state.moves[-1].ended:
             return self._begin_next(state)
         last = self._core.advance(state.moves[-1])
@@ -350,32 +366,11 @@ class NodeJob:
         """Return the nodes of the file or of the first move, and all moves."""
         members = [dataclasses.asdict(move)['members'] for move in state.moves]
         return {
-            'nodes': [*state.nodes] or [*members[:1], []][0],
+            'nodes': [*state.nodes] or next(iter(members), []),
             'moved': [member for moved in members for member in moved],
             'found': [*state.inspected],
             'done': [*state.moves[-1].done] if state.moves else [],
         }
-
-    def _register(self, state: NodeWork) -> Step:
-        """Register the nodes of a file with Ironic."""
-        try:
-            report = self._core.registered(
-                self._file, remove=self._remove, dry_run=self._dry_run
-            )
-        except errors.Unavailable:
-            raise
-        except errors.Error:
-            self._core.forget(self._file)
-            raise
-        registered = report['success']
-        state = dataclasses.replace(
-            state,
-            nodes=tuple(report['nodes']),
-            chosen=tuple(report['enrolled']),
-            ready=tuple(report['manageable']),
-            reason='' if registered else 'Some nodes are not registered',
-        )
-        return jobs.JobStep(state=state)
 
     def _begin_next(self, state: NodeWork) -> Step:
         """Select the nodes of the next move; without one, end the work."""

@@ -134,18 +134,11 @@ class Records:
             f'Object {self.container}/{self._name(name)}: {reason}'
         )
 
-    def find(self, name: str) -> Any:
-        """Return a record's value; None if it is missing or unreadable."""
-        try:
-            return self.fetch(name).value
-        except (errors.NoObject, ValueError):
-            return None
-
     def load(self, kind: type[_Kind], name: str) -> _Kind | None:
         """Return a record as a dataclass; None if absent or unreadable."""
         try:
-            return stored.read(kind, self.find(name))
-        except ValueError:
+            return stored.read(kind, self.fetch(name).value)
+        except (errors.NoObject, ValueError):
             return None
 
     def has(self, name: str) -> bool:

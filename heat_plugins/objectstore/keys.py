@@ -309,8 +309,9 @@ class KeyKeeper:
             # A former key goes once its URLs have expired.
             until = there.get(_KEY_2_EXPIRES, '')
             if until.isdigit() and int(until) < self._store.now():
-                gone = {header_2: '', _KEY_2_EXPIRES: ''}
-                self._store.post_container(container, gone)
+                self._store.post_container(
+                    container, {header_2: '', _KEY_2_EXPIRES: ''}
+                )
             return key
         # Also if ours is the second key: another engine that has another
         # secret put it there, and each URL that may be signed with it

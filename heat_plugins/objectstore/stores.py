@@ -197,8 +197,12 @@ class ObjectStore:
     def first_names(self, container: str, prefix: str, most: int) -> list[str]:
         """List the first objects below a prefix; none without a container."""
         try:
-            entries = itertools.islice(self.iterate(container, prefix), most)
-            return [entry.name for entry in entries]
+            return [
+                entry.name
+                for entry in itertools.islice(
+                    self.iterate(container, prefix), most
+                )
+            ]
         except errors.NoObject:
             return []
 

@@ -2,6 +2,7 @@
 """Cells that several commands show."""
 
 from collections import abc
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -18,66 +19,65 @@ else:
     Column = columns.FormattableColumn
 
 
-class Seconds(Column):
-    """A duration: in seconds for programs, with units for people."""
+class Said(Column):
+    """A value that a function puts into words for people.
+
+    :param plain: returns it for programs.
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        say: abc.Callable[[Any], str],
+        plain: abc.Callable[[Any], Any] = common.plain,
+    ) -> None:
+        super().__init__(value)
+        self._say = say
+        self._plain = plain
 
     def human_readable(self) -> str:
-        return summary.spell(self._value)
+        return self._say(self._value)
+
+    def machine_readable(self) -> Any:
+        return self._plain(self._value)
 
 
-class ServerCell(Column):
-    """A server: its ID for programs, and its name for people.
+#: A duration: in seconds for programs, with units for people.
+Seconds = functools.partial(Said, say=summary.spell)
+
+#: Any value; a text as it is, and others in JSON, for people.
+Value = functools.partial(
+    Said, say=lambda value: '' if value is None else text(value)
+)
+
+#: A list of names.
+NamesCell = functools.partial(
+    Said, say=lambda names: ', '.join(map(foreign.line, names)), plain=list
+)
+
+#: A list of sentences, each on a line of its own for people.
+SentencesCell = functools.partial(
+    Said, say=lambda items: '\n'.join(map(text, items)), plain=list
+)
+
+#: Values by name; each on lines of its own for people.
+Outputs = functools.partial(
+    Said,
+    say=lambda values: '\n'.join(
+        f'{foreign.line(name)}: {text(value)}'
+        for name, value in (values or {}).items()
+        if value not in (None, '')
+    ),
+    plain=lambda values: None if values is None else dict(values),
+)
+
+
+def server(server_id: str, name: str | None) -> Said:
+    """Return a server: its ID for programs, and its name for people.
 
     :param name: the path of its resource; None if it has none.
     """
-
-    def __init__(self, value: str, name: str | None) -> None:
-        super().__init__(value)
-        self._name = name
-
-    def human_readable(self) -> str:
-        return self._name or self._value
-
-
-class Outputs(Column):
-    """Values by name; each on lines of its own for people."""
-
-    def human_readable(self) -> str:
-        return '\n'.join(
-            f'{foreign.line(name)}: {text(value)}'
-            for name, value in (self._value or {}).items()
-            if value not in (None, '')
-        )
-
-    def machine_readable(self) -> Any:
-        return None if self._value is None else dict(self._value)
-
-
-class Value(Column):
-    """Any value; a text as it is, and others in JSON, for people."""
-
-    def human_readable(self) -> str:
-        return '' if self._value is None else text(self._value)
-
-    def machine_readable(self) -> Any:
-        return common.plain(self._value)
-
-
-class NamesCell(Column):
-    """A list of names."""
-
-    def human_readable(self) -> str:
-        return ', '.join(map(foreign.line, self._value))
-
-    def machine_readable(self) -> Any:
-        return list(self._value)
-
-
-class SentencesCell(NamesCell):
-    """A list of sentences, each on a line of its own for people."""
-
-    def human_readable(self) -> str:
-        return '\n'.join(text(item) for item in self._value)
+    return Said(server_id, lambda value: name or value)
 
 
 def of(

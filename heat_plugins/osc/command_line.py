@@ -4,6 +4,7 @@
 import argparse
 from collections import abc
 import datetime
+import functools
 import pathlib
 import re
 import time
@@ -32,11 +33,15 @@ def value(
     return lambda parser: parser.add_argument(*short, name, **more)
 
 
-def number(
-    name: str, metavar: str, text: str, *short: str, **more: Any
-) -> Argument:
-    """Return one with a whole number above 0 for its value."""
-    return value(name, metavar, text, *short, type=whole, **more)
+def whole(text: str, least: int = 1) -> int:
+    """Return a whole number that an option was given."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f'must be a number, at least {least}')
+    return int(text)
+
+
+#: A `value` that is a whole number above 0.
+number = functools.partial(value, type=whole)
 
 
 class Once(argparse.Action):
@@ -159,13 +164,6 @@ def file_of(*suffixes: str) -> abc.Callable[[str], pathlib.Path]:
         return path
 
     return read
-
-
-def whole(text: str, least: int = 1) -> int:
-    """Return a whole number that an option was given."""
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f'must be a number, at least {least}')
-    return int(text)
 
 
 #: The stack that a command is about.

@@ -392,6 +392,12 @@ class One(tuple[Any, ...]):
     __slots__ = ()
 
 
+def one(values: abc.Mapping[str, Any], *names: str) -> Shown:
+    """Return columns and values of one thing, or those of some names."""
+    names = names or tuple(values)
+    return names, One(values[name] for name in names)
+
+
 @contextlib.contextmanager
 def access(verb: str, path: object) -> abc.Iterator[None]:
     """Turn a failure to read or write a file into an error."""

@@ -78,14 +78,11 @@ class Names:
         self,
         store: stores.ObjectStore,
         pool: pools.Pool | None = None,
-        *,
-        sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._records = json_records.Records(
             store, stores.OwnContainer(store, CONTAINER), limit=_LIMIT
         )
         self._pool = pool or pools.Pool()
-        self._sleep = sleep
 
     def create(self, record: Record) -> bool:
         """See `Registry.create`."""
@@ -93,7 +90,7 @@ class Names:
             'description': record.description,
             'values': dict(record.values),
         }
-        return self._records.create(record.name, value, sleep=self._sleep)
+        return self._records.create(record.name, value)
 
     def get(self, name: str) -> Record | None:
         """See `Registry.get`."""
@@ -316,15 +313,14 @@ class Claims:
 
         :raises errors.Exists: the name has a record that is not a plan's.
         """
-        token, since = str(uuid.uuid4()), _time(self._clock())
-        values = {'container': name, 'since': since, 'token': token}
+        values = {'since': _time(self._clock()), 'token': str(uuid.uuid4())}
         record = Record(
             name=name,
             description=description,
             values={_CLAIM: {'version': _VERSION, **values}},
         )
         if _created(self._registry, record):
-            return Claim(name=name, token=token, since=since)
+            return Claim(name=name, **values)
         self.find(name)
         return None
 

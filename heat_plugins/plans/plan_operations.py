@@ -131,7 +131,8 @@ class PlanOperations:
         return {
             'name': loaded.name,
             'description': environment.description,
-            'container': loaded.container,
+            # A plan lies in the container of its name.
+            'container': loaded.name,
             'template': environment.template,
             'environments': [*environment.enabled],
             'parameters': sorted(environment.parameter_defaults),

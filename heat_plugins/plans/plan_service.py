@@ -5,29 +5,47 @@ from collections import abc
 import contextlib
 import dataclasses
 import time
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.content import sources
 from heat_plugins.content import storage
+from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import exporting
 from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.deploy import plan_stacks
+from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 
 # Levels of lists and maps in a record: more than in a text of a plan.
 _DEPTH = 128
+
+# Files of an export that are in memory at a time.
+_CHUNK = 64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """The secrets that a tarball lacks, and the files with other secrets.
+
+    :ivar values: names of set parameters.
+    :ivar passwords: the number of generated passwords.
+    :ivar files: of the plan that set secrets; the tarball has them unchanged.
+    """
+
+    values: tuple[str, ...] = ()
+    passwords: int = 0
+    files: tuple[str, ...] = ()
 
 
 class Plans:
@@ -146,7 +164,7 @@ class Plans:
             with contextlib.suppress(errors.Exists):
                 claim = self._claims.find(name)
             if mark is None and claim is None:
-                raise self._absent(name)
+                raise errors.NotFound(f'There is no plan {name}')
             stack = self.stacks.find(name)
             if stack is not None:
                 raise errors.PlanInUse(
@@ -164,16 +182,23 @@ class Plans:
 
     def export(
         self, name: str, file: BinaryIO, *, secrets: bool = False
-    ) -> exporting.LeftOut:
+    ) -> LeftOut:
         """Write a plan as a tarball (gzip).
 
         :param secrets: whether to write generated passwords and the values
-            of secret parameters, too; see `exporting`.
+            of secret parameters, too.
         """
-        fetch = self._container(name).fetch
-        return exporting.write(
-            self.load(name), fetch, file, with_secrets=secrets
-        )
+        plan, fetch = self.load(name), self._container(name).fetch
+        environment, left_out = plan.environment, LeftOut()
+        if not secrets:
+            environment, left_out = _without_secrets(environment, fetch)
+        text, paths = environment.to_text().encode(), sorted(plan.entries)
+        with tarballs.writer(file) as add:
+            for start in range(0, len(paths), _CHUNK):
+                contents = fetch(paths[start : start + _CHUNK])
+                for path, content in contents.items():
+                    add(path, text if path == environments.PATH else content)
+        return left_out
 
     # Looking
 
@@ -199,7 +224,7 @@ class Plans:
         container = self._container(name)
         mark = container.mark()
         if mark is None:
-            raise self._absent(name)
+            raise errors.NotFound(f'There is no plan {name}')
         if mark.state is not plans.PlanState.READY:
             raise errors.PlanUnfinished(
                 f'Plan {name} is incomplete ({mark.state.value}); if that '
@@ -210,7 +235,6 @@ class Plans:
         )
         return plans.Plan(
             name=name,
-            container=name,
             rendered=mark.rendered,
             environment=environments.PlanEnvironment.from_text(text),
             entries=container.entries(),
@@ -218,7 +242,7 @@ class Plans:
 
     def read(self, plan: plans.Plan, path: str) -> str:
         """Return a text file of a plan, or raise `errors.NotFound`."""
-        return texts.decode(self._container(plan.container).read(path), path)
+        return texts.decode(self._container(plan.name).read(path), path)
 
     def capabilities(
         self, plan: plans.Plan
@@ -249,24 +273,16 @@ class Plans:
         """
         return json_records.Records(
             self.store,
-            plan.container,
+            plan.name,
             prefix=storage.OWN,
             depth=_DEPTH,
             packed=True,
         )
 
-    def resolve(
-        self, plan: plans.Plan, progress: pools.Progress | None = None
-    ) -> references.Resolved:
-        """Return the content of a plan for Heat.
-
-        :param progress: called for each round of files.
-        """
-        container = self._container(plan.container)
-        return references.resolve(
-            plan.environment,
-            lambda paths: container.fetch(paths, progress),
-        )
+    def resolve(self, plan: plans.Plan) -> references.Resolved:
+        """Return the content of a plan for Heat."""
+        fetch = self._container(plan.name).fetch
+        return references.resolve(plan.environment, fetch)
 
     # Changing
 
@@ -304,7 +320,7 @@ class Plans:
                 requirements=requirements,
             )
             # Check that the new ones are environments.
-            walk = references.Walk(self._container(plan.container).fetch)
+            walk = references.Walk(self._container(plan.name).fetch)
             for path in environment.enabled:
                 if path not in plan.environment.enabled:
                     walk.want(path, references.LinkKind.ENVIRONMENT)
@@ -318,7 +334,7 @@ class Plans:
         if environment == plan.environment:
             return plan
         text = environment.to_text().encode()
-        self._container(plan.container).write({environments.PATH: text})
+        self._container(plan.name).write({environments.PATH: text})
         return dataclasses.replace(
             plan,
             environment=environment,
@@ -328,10 +344,63 @@ class Plans:
             },
         )
 
-    def _absent(self, name: str) -> errors.NotFound:
-        """Return the error for a plan that does not exist."""
-        return errors.NotFound(f'There is no plan {name}')
-
     def _container(self, name: str) -> plans.PlanContainer:
         """Return the container of a plan."""
         return plans.PlanContainer(self.store, name, self._pool)
+
+
+def _without_secrets(
+    plan: environments.PlanEnvironment, fetch: references.Fetch
+) -> tuple[environments.PlanEnvironment, LeftOut]:
+    """Return a plan's environment without secret values.
+
+    The names of generated passwords stay, so that new ones are generated. The
+    values of secret parameters, and of those that no template has, are left
+    out; all values are where the templates are unreadable. Files stay.
+    """
+    names = secrecy.SecretNames(secret=frozenset(), known=frozenset())
+    files: tuple[str, ...] = ()
+    with contextlib.suppress(errors.Error):
+        content = references.resolve(plan, fetch)
+        names = secrecy.SecretNames.of(content, plan)
+        files = tuple(
+            dict.fromkeys(
+                path
+                for path, values in secrecy.set_in(content)
+                if not path.startswith(f'{environments.PATH}#')
+                and any(names.texts(values))
+            )
+        )
+    left_out: set[str] = set()
+
+    def shown(section: abc.Mapping[str, Any]) -> dict[str, Any]:
+        hidden = {name for name in section if not names.may_be_seen(name)}
+        left_out.update(map(str, hidden))
+        return {k: v for k, v in section.items() if k not in hidden}
+
+    def entry(given: environments.Entry) -> environments.Entry:
+        if given.data is None:
+            return given
+        data = {
+            name: shown(section)
+            if name in secrecy.SECTIONS and isinstance(section, dict)
+            else section
+            for name, section in given.data.items()
+        }
+        return environments.Entry(data=data)
+
+    exported = dataclasses.replace(
+        plan,
+        passwords=dict.fromkeys(plan.passwords),
+        parameter_defaults=shown(plan.parameter_defaults),
+        derived_parameters=shown(plan.derived_parameters),
+        workflow_parameters=shown(plan.workflow_parameters),
+        environments=tuple(map(entry, plan.environments)),
+    )
+    return exported, LeftOut(
+        values=tuple(sorted(left_out)),
+        passwords=sum(
+            password is not None for password in plan.passwords.values()
+        ),
+        files=files,
+    )

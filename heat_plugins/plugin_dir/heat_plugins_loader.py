@@ -29,12 +29,7 @@ def resource_mapping() -> abc.Mapping[str, type[Any]]:
             {'error': type(exc).__name__, 'message': exc},
         )
         return {}
-    _patch_engine(types)
-    return types
-
-
-def _patch_engine(types: abc.Mapping[str, type[Any]]) -> None:
-    """Patch heat-engine; the types load without that, too."""
+    # The types load without what heat-engine itself needs, too.
     try:
         from heat_plugins.engine import patches
 
@@ -46,3 +41,4 @@ def _patch_engine(types: abc.Mapping[str, type[Any]]) -> None:
             '%(error)s: %(message)s',
             {'error': type(exc).__name__, 'message': exc},
         )
+    return types

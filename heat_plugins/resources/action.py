@@ -105,10 +105,10 @@ class Action(mistral_named.MistralNamed):
         try:
             text = self._text('action', self.properties)
         except definitions.InvalidDefinition as exc:
-            raise self.invalid(prop, exc) from exc
+            raise heat_types.invalid(self, exc, prop) from exc
         answer = self.validate_by(self.client().actions.validate, text)
         if answer is not None and not answer.get('valid', True):
-            raise self.invalid(prop, foreign.line(answer['error']))
+            raise heat_types.invalid(self, foreign.line(answer['error']), prop)
 
     def _text(self, name: str, props: heat_types.Properties) -> str:
         """Return the definition for Mistral.

@@ -84,13 +84,9 @@ def shown(reason: object) -> str:
 def refused(
     signalled: heat_types.Resource,
     exc: Exception,
-    member: str | None = None,
     kind: heat_values.EventKind = heat_values.EventKind.NOT_TRIGGERED,
 ) -> resource.NoActionRequired:
-    """Write the event of a refused signal; return the exception to raise.
-
-    :param member: of the signalled resource, if that is a group.
-    """
+    """Write the event of a refused signal; return the exception to raise."""
     text = str(exc)
     if not isinstance(exc, _SHOWN):
         text = type(exc).__name__
@@ -98,11 +94,7 @@ def refused(
         where = ''.join(traceback.format_tb(exc.__traceback__))
         LOG.error('%s: cannot handle a signal: %s\n%s', signalled, text, where)
     reason = heat_values.event_reason(kind, shown(text))
-    signalled._add_event(
-        'SIGNAL',
-        signalled.FAILED,
-        reason if member is None else f'{member}: {reason}',
-    )
+    signalled._add_event('SIGNAL', signalled.FAILED, reason)
     return resource.NoActionRequired(signalled.name, text)
 
 

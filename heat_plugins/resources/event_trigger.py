@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::EventTrigger."""
 
-from collections import abc
 import json
 
 from heat.common.i18n import _
@@ -102,40 +101,28 @@ class EventTrigger(mistral_calls.MistralObject):
         what = 'cannot create the event trigger'
         values = self._values(budget, props)
         place = {name: props[name] for name in self.PLACE}
-        # The answer to an earlier attempt may have got lost.
-        row = (
-            self._of(budget, values, place)
-            if budget.is_retrying(what)
-            else None
-        )
-        row = row or self.ask(
-            budget, what, self.calls.create, **values, **place
-        )
+        row: mistral_api.Row | None = None
+        if budget.is_retrying(what):
+            # The answer to an earlier attempt may have got lost. Triggers of
+            # other projects that are public are in the list, too.
+            wanted = {
+                'project_id': self.context.project_id,
+                'workflow_id': values['workflow_id'],
+                'name': values['name'],
+                **place,
+            }
+            # Mistral 23 answers 500 to every filter.
+            rows = self.ask(
+                budget, 'cannot list the event triggers', self.calls.list
+            )
+            row = next(
+                (r for r in rows if wanted.items() <= r.to_dict().items()),
+                None,
+            )
+        if row is None:
+            row = self.ask(budget, what, self.calls.create, **values, **place)
         self.resource_id_set(row.id)
         return True
-
-    def _of(
-        self,
-        budget: calling.RetryBudget,
-        values: abc.Mapping[str, object],
-        place: abc.Mapping[str, object],
-    ) -> mistral_api.Row | None:
-        """Return the project's trigger for an event and a workflow."""
-        wanted = {
-            # Public ones of other projects are among them.
-            'project_id': self.context.project_id,
-            'workflow_id': values['workflow_id'],
-            'name': values['name'],
-            **place,
-        }
-        # Mistral 23 answers 500 to every filter.
-        rows = self.ask(
-            budget, 'cannot list the event triggers', self.calls.list
-        )
-        for row in rows:
-            if wanted.items() <= row.to_dict().items():
-                return row
-        return None
 
     def check_update_complete(self, update: mistral_calls.Update) -> bool:
         """Change the event trigger in Mistral, or make it if it is gone."""

@@ -201,6 +201,17 @@ class Execution(mistral_calls.MistralCalls):
         if runs:
             # Its action has ended.
             self._cancel(runs[-1][0])
+        params = props[self.PARAMS] or {}
+        env = params.get('env', {})
+        # Else it is the name of an environment that is stored in Mistral.
+        if isinstance(env, dict):
+            about = {
+                'action': action,
+                'stack_name': self.stack.name,
+                'stack_id': self.stack.id,
+                'resource_name': self.name,
+            }
+            params = {**params, 'env': {'heat': about, **env}}
         run = _Run(
             id=str(uuid.uuid4()),
             action=action,
@@ -210,7 +221,7 @@ class Execution(mistral_calls.MistralCalls):
                 'workflow_name': props[self.WORKFLOW],
                 'workflow_namespace': props[self.NAMESPACE] or '',
                 'input': json.dumps(props[self.INPUT] or {}),
-                'params': json.dumps(self._params(props, action)),
+                'params': json.dumps(params),
                 'description': props[self.DESCRIPTION] or '',
             },
         )
@@ -219,27 +230,9 @@ class Execution(mistral_calls.MistralCalls):
         self.data_set(_RUNS, json.dumps([*runs, [run.id, action]]))
         return run
 
-    def _params(
-        self, props: heat_types.Properties, action: str
-    ) -> dict[str, object]:
-        """Return the params, with the action and the resource in ``env``."""
-        params = props[self.PARAMS] or {}
-        env = params.get('env', {})
-        if not isinstance(env, dict):
-            # The name of an environment that is stored in Mistral.
-            return params
-        about = {
-            'action': action,
-            'stack_name': self.stack.name,
-            'stack_id': self.stack.id,
-            'resource_name': self.name,
-        }
-        return {**params, 'env': {'heat': about, **env}}
-
     def _runs(self) -> list[list[str]]:
         """Return the ID and the action of each execution, the latest last."""
-        runs: list[list[str]] = json.loads(self.data().get(_RUNS, '[]'))
-        return runs
+        return list(json.loads(self.data().get(_RUNS, '[]')))
 
     def _step(self, run: _Run | None) -> bool:
         """Say whether a run has succeeded; Heat asks again until it has.

@@ -14,7 +14,6 @@ from heat.engine.resources.openstack.heat import structured_config
 from oslo_config import cfg
 
 from heat_plugins import bounds
-from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.configs import config_checking
@@ -24,8 +23,6 @@ from heat_plugins.engine.database import in_process
 from heat_plugins.resources import bases
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 class CheckedConfig(resource.Resource):
@@ -71,7 +68,7 @@ class CheckedConfig(resource.Resource):
         Heat's resolved properties do not do: there, what another resource
         has yet to supply is an empty text or list, or the default.
         """
-        properties = self.known_properties()
+        properties = self._known(self.properties.data)
         return {
             'group': properties.get(self.GROUP, config_checking.UNGROUPED),
             'config': properties.get(self.CONFIG),
@@ -79,12 +76,11 @@ class CheckedConfig(resource.Resource):
             'outputs': properties.get(self.OUTPUTS),
         }
 
-    def known_properties(self) -> Any:
-        """Return the properties, with UNKNOWN for unknown values."""
-        return self._known(self.properties.data)
-
     def _known(self, value: object) -> Any:
-        """Resolve values; leave out the parts that a condition leaves out."""
+        """Resolve values; unknown ones are UNKNOWN.
+
+        Parts that a condition leaves out are left out.
+        """
         if isinstance(value, function.Function):
             # Without strict validation, as in a nested stack, parameters
             # stand for what is not there yet as well.
@@ -194,7 +190,7 @@ class SoftwareComponent(CheckedConfig, software_component.SoftwareComponent):
 
     def described(self) -> dict[str, object]:
         """Return the component as its row in Heat will have it."""
-        props = self.known_properties()
+        props = self._known(self.properties.data)
         return {
             'group': actions.COMPONENT,
             'config': {'configs': props.get(self.CONFIGS)},

@@ -479,10 +479,11 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
     def handle_create(self) -> None:
         """Store the schedule, and let the engine keep it."""
         self.resource_id_set(self.uuid)
+        now = _now()
         kept = _Kept(
             schedule=self._schedule(self.properties),
             record=schedule_deciding.ScheduleRecord(
-                since=_now(), checked=_now() - _UNTIL_CHECK
+                since=now, checked=now - _UNTIL_CHECK
             ),
             rules=self._rules(self.properties),
         )
@@ -560,7 +561,7 @@ class SoftwareSchedule(bases.Eventful, resource.Resource):
     def restore_prev_rsrc(self, convergence: bool = False) -> None:
         """Skip the ticks that were due while a replacement served it."""
         if self._is_readable():
-            self._change(lambda kept: kept.resumed_stack(_now()))
+            self.handle_resume()
 
     def handle_delete(self) -> None:
         """End the schedule; a run in progress continues."""
@@ -670,4 +671,5 @@ def _receiver(given: object) -> dict[str, str]:
 
 
 def _now() -> int:
+    """Return the time in whole seconds, as a schedule counts it."""
     return int(time.time())

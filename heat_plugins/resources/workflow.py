@@ -420,8 +420,19 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         self._remove(budget, self._existing(budget, record.former))
         self._remove_books(budget, record)
         due = self.ask(budget, 'cannot list the executions', self._due, record)
+        calls = self.client().executions
         for row in due[:_AT_A_TIME]:
-            self._end(budget, row)
+            if row.state not in outcome.FINISHED:
+                what = 'cannot cancel an execution'
+                try:
+                    self.ask(budget, what, calls.update, row.id, 'CANCELLED')
+                except errors.Unavailable:
+                    raise
+                except errors.ServiceError:
+                    # It has just ended.
+                    pass
+            what = 'cannot delete an execution'
+            self.find(budget, what, calls.delete, row.id, force=True)
         if len(due) > _AT_A_TIME:
             return False
         # What is left to Heat's own class is the user and its keys: the
@@ -453,31 +464,6 @@ class Workflow(mistral_calls.MistralCalls, workflow.Workflow):
         if on_delete == workflow_schema.LEAVE:
             rows = (row for row in rows if row.state in outcome.FINISHED)
         return list(itertools.islice(rows, _AT_A_TIME + 1))
-
-    def _end(self, budget: calling.RetryBudget, row: mistral_api.Row) -> None:
-        """Cancel an execution, and wait until it has ended."""
-        calls = self.client().executions
-        if row.state not in outcome.FINISHED:
-            try:
-                self.ask(
-                    budget,
-                    'cannot cancel an execution',
-                    calls.update,
-                    row.id,
-                    'CANCELLED',
-                )
-            except errors.Unavailable:
-                raise
-            except errors.ServiceError:
-                # It has just ended.
-                pass
-        self.find(
-            budget,
-            'cannot delete an execution',
-            calls.delete,
-            row.id,
-            force=True,
-        )
 
     def _executions(
         self, names: abc.Collection[str]

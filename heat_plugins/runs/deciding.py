@@ -433,8 +433,6 @@ def follow(
     elif member is not None:
         # CANCEL_RUN names it.
         after = run.attempted({member: {'cancelled_by': who}})
-    if after == run and wanted.request is None:
-        return run
     asked = run_records.Asked(**vars(wanted), at=int(now))
     former = run.control.asked
     return after.changed(asked=(*former, asked)[-_REQUESTS:])

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
+import posixpath
 import threading
 import time
 from typing import Any
@@ -188,7 +189,7 @@ class Reader:
         """
         # By name: in folders below its own a server can PUT the same again.
         entries = {
-            _last(entry.name): entry
+            posixpath.basename(entry.name): entry
             for entry in self._source.log(self._folder)
         }
         self._etags = {
@@ -212,7 +213,7 @@ class Reader:
 
         :param etag: as it is listed.
         """
-        name = _last(path)
+        name = posixpath.basename(path)
         # If this fails, the next call fetches it like any other.
         self._etags.pop(name, None)
         try:
@@ -281,11 +282,6 @@ class Reader:
     @property
     def _base(self) -> int:
         return self.offset - self.offset % live.SLOT
-
-
-def _last(path: str) -> str:
-    """Return the last part of an object's name."""
-    return path.rpartition('/')[2]
 
 
 class Tail:

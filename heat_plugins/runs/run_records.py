@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.runs import notifying
@@ -80,7 +81,7 @@ class RunTarget:
     :ivar deployment_id: the stack's deployment, whose config is run; the
         server, for a config of the user's own.
     :ivar server_name: the path of the server's resource; None if the stack
-        has none, or an earlier release wrote the record.
+        has none.
     :ivar unknown_hook: the hook that it needs, if servers are not known to
         have one of that name.
     :ivar name: the own name of the resource; None if it is the last part of
@@ -240,9 +241,10 @@ class RunLimits:
             raise errors.Refused('"max_concurrent" must be at least 1')
         for name, least in _LEAST.items():
             value = limits.get(name, least)
-            if isinstance(value, str) and value.isdecimal():
-                # YAQL and templates make texts of numbers.
-                limits[name] = value = int(value)
+            # YAQL and templates make texts of numbers.
+            number = bounds.number(value) if isinstance(value, str) else None
+            if number is not None:
+                limits[name] = value = number
             if value is None and least:
                 continue
             # A bool is an int, too.
@@ -312,8 +314,8 @@ MOST = 10_000
 class Head:
     """The row of a run in a list.
 
-    :ivar state: None if the record is unreadable; then `reason` names its
-        object, and all but the ID and the time of creation is empty.
+    :ivar state: None if the row is unreadable; then `reason` says why, and
+        all but the ID and the time of creation is empty.
     :ivar counts: how many targets are in which state; zeros are left out.
     :ivar script: the first line of a script of the user's own.
     """
@@ -331,11 +333,6 @@ class Head:
     ended_at: int | None = None
     script: str = ''
 
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended, as far as that can be read."""
-        return self.state is not None and self.state.ended
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
@@ -346,14 +343,14 @@ class Request:
     :ivar only: the run to cancel or to delete; of a retry, on which targets: a
         state, or the name of a server or resource; None for all that have not
         succeeded.
-    :ivar request: its ID, which the caller has made up; None for that of a
-        former release. A request of the same ID changes nothing again.
+    :ivar request: its ID, which the caller has made up. A request of the same
+        ID changes nothing again.
     """
 
     do: str
-    who: str = 'unknown'
+    who: str
     only: str | None = None
-    request: str | None = None
+    request: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -450,8 +447,7 @@ class RunOrder:
     :ivar notify: the scheme and host of a webhook that is told of its end;
         empty for none.
     :ivar webhook: that webhook with its secrets, in the JSON types of
-        `notifying.NoticeOrder`: never to be shown. None for no webhook,
-        and for an order in the object store.
+        `notifying.NoticeOrder`: never to be shown. None for no webhook.
     """
 
     id: str

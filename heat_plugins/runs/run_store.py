@@ -348,9 +348,6 @@ class RunStore(Protocol):
         The last attempt on it has the URL, and may have ended.
         """
 
-    def is_busy(self, run_id: str) -> bool:
-        """Say whether something of a run is in progress, or has not begun."""
-
     def delete(self, project_id: str, run_id: str) -> None:
         """Forget a run that has ended.
 

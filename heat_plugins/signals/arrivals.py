@@ -27,9 +27,6 @@ ONE_BY_ONE = 100
 #: Seconds until we list an overfull container again.
 OVERFULL_SECONDS = 60
 
-#: Entries that a listing of runs reads before it requests single names.
-MOST = 10000
-
 
 class Poller:
     """Polls one container for signals.

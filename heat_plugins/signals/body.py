@@ -206,8 +206,10 @@ def _failed(status: int, stderr: object, secrets: abc.Iterable[str]) -> str:
     if not text:
         return reason
     if crash := _CRASHED_HOOK.search(text[-_TAIL:]):
-        hook = foreign.stored(crash[1], _NAME)
-        reason = f'the hook "{hook}" itself crashed, not the config'
+        reason = (
+            f'the hook "{foreign.stored(crash[1], _NAME)}" itself crashed, '
+            'not the config'
+        )
     # Masked before it is cut, which might leave the half of a secret.
     last = masking.Mask(secrets).text(text.splitlines()[-1])
     return f'{reason}: {foreign.stored(last.strip(), _LAST_LINE)}'
@@ -257,11 +259,6 @@ def report_name(signal: str) -> str:
     :param signal: the name of the object of the result.
     """
     return signal + _SUFFIX
-
-
-def result_name(name: str) -> str:
-    """Return the name of the result that an object belongs to."""
-    return name.removesuffix(_SUFFIX)
 
 
 def is_for(details: object, config_id: str) -> bool:

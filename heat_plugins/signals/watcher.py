@@ -245,8 +245,7 @@ class Watcher:
                 pause = until - now
                 if leads:
                     # Another one may poll at the moment.
-                    due = max(self._next_poll - now, _POLLING)
-                    pause = min(pause, due)
+                    pause = min(pause, max(self._next_poll - now, _POLLING))
                 self._sleep(woken, pause)
         finally:
             self._wake_by(None, tickets)
@@ -337,9 +336,8 @@ class Watcher:
 
     def _poll_if_due(self) -> None:
         """Look for signals, if it is time and no other thread does."""
-        if self._clock() < self._next_poll:
-            return
-        if not self._polling.acquire(blocking=False):
+        is_due = self._clock() >= self._next_poll
+        if not is_due or not self._polling.acquire(blocking=False):
             return
         try:
             self._poll()

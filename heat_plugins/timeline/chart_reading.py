@@ -159,73 +159,61 @@ class ChartFilter:
     runs: int = 200
 
 
-class ChartReader:
-    """Reads charts.
+def read(
+    heat: stack_tree.Orchestration,
+    list_runs: _List,
+    name_or_id: str,
+    wanted: ChartFilter,
+    clock: abc.Callable[[], float] = time.time,
+) -> chart.Chart:
+    """Return the chart of a root stack, given any stack of it.
 
     :param heat: with the credentials of the user.
     :param list_runs: see `clients.runs.Runs.list`.
+    :raises errors.NotFound: there is no such stack.
     """
-
-    def __init__(
-        self,
-        heat: stack_tree.Orchestration,
-        list_runs: _List,
-        clock: abc.Callable[[], float] = time.time,
-    ) -> None:
-        self._heat = heat
-        self._list_runs = list_runs
-        self._clock = clock
-
-    def read(self, name_or_id: str, wanted: ChartFilter) -> chart.Chart:
-        """Return the chart of a root stack, given any stack of it.
-
-        :raises errors.NotFound: there is no such stack.
-        """
-        notes: list[str] = []
-        stack = stack_tree.root(self._heat, name_or_id)
-        listed: list[run_values.Run] = []
-        try:
-            newest = self._list_runs(
-                stack=stack.id, targets=True, limit=wanted.runs
-            )
-            listed = list(itertools.islice(newest, wanted.runs))
-        except errors.ServiceError as exc:
-            notes.append(f'Cannot list the runs of its actions: {exc}')
-        happened = self._heat.all_events(stack)
-        places: list[stack_tree.Place] = []
-        # The stack may be deleted; its events and runs remain.
-        with contextlib.suppress(errors.NotFound):
-            places = stack_tree.find(self._heat, stack)
-        times = [event.time for event in happened]
-        times += [
-            heat_values.moment(run.ended_at or run.created_at)
-            for run in listed
-        ]
-        # Other machines' clocks may be ahead of ours.
-        now = max([self._clock(), *times])
-        rows = _Rows(happened, wanted, now)
-        for place in places:
-            rows.add_place(place)
-            # A workflow without an ID has no executions.
-            resource = place.resource
-            if resource.type == _WORKFLOW and resource.physical_id:
-                try:
-                    executions = self._heat.attribute(resource, 'executions')
-                    rows.add_executions(place, executions or ())
-                except errors.Error as exc:
-                    notes.append(
-                        f'Cannot list the executions of {place.path}: {exc}'
-                    )
-        for run in listed:
-            for target in run.target_list:
-                rows.add_run(run, target)
-        return chart.Chart(
-            stack=stack.name,
-            status=stack.status,
-            now=now,
-            rows=[*rows.of_stack(stack), *rows.below()],
-            notes=tuple(notes),
-        )
+    notes: list[str] = []
+    stack = stack_tree.root(heat, name_or_id)
+    listed: list[run_values.Run] = []
+    try:
+        newest = list_runs(stack=stack.id, targets=True, limit=wanted.runs)
+        listed = list(itertools.islice(newest, wanted.runs))
+    except errors.ServiceError as exc:
+        notes.append(f'Cannot list the runs of its actions: {exc}')
+    happened = heat.all_events(stack)
+    places: list[stack_tree.Place] = []
+    # The stack may be deleted; its events and runs remain.
+    with contextlib.suppress(errors.NotFound):
+        places = stack_tree.find(heat, stack)
+    times = [event.time for event in happened]
+    times += [
+        heat_values.moment(run.ended_at or run.created_at) for run in listed
+    ]
+    # Other machines' clocks may be ahead of ours.
+    now = max([clock(), *times])
+    rows = _Rows(happened, wanted, now)
+    for place in places:
+        rows.add_place(place)
+        # A workflow without an ID has no executions.
+        resource = place.resource
+        if resource.type == _WORKFLOW and resource.physical_id:
+            try:
+                executions = heat.attribute(resource, 'executions')
+                rows.add_executions(place, executions or ())
+            except errors.Error as exc:
+                notes.append(
+                    f'Cannot list the executions of {place.path}: {exc}'
+                )
+    for run in listed:
+        for target in run.target_list:
+            rows.add_run(run, target)
+    return chart.Chart(
+        stack=stack.name,
+        status=stack.status,
+        now=now,
+        rows=[*rows.of_stack(stack), *rows.below()],
+        notes=tuple(notes),
+    )
 
 
 class _Rows:

@@ -218,7 +218,7 @@ def draw(
         each.fault for each in targets if each.state in ('failed', 'timed-out')
     ]
     items = ''.join(
-        f'<li>{_text(line)}</li>'
+        f'<li>{svg.safe(line)}</li>'
         for line in wording.lines(faults, 'see the table')
     )
     track = (
@@ -226,6 +226,7 @@ def draw(
         f'style="width: {100 * counts[name] / run.targets:.2f}%"></div>'
         for name in sorted(counts, key=_TRACK.index)
     )
+    stacks = ', '.join(run.stacks[:5])
     about = (
         f'Run {run.id}: {run.state}, {run.percent}% of '
         f'{wording.counted(run.targets, "target")}. '
@@ -261,36 +262,33 @@ def draw(
         )
     return _PAGE.format(
         refresh='' if run.ended else refresh,
-        title=_text(f'{run.action} on {", ".join(run.stacks[:5])}'),
+        title=svg.safe(f'{run.action} on {stacks}'),
         style=_STYLE,
-        about=_text(about),
-        told=_text(counted),
+        about=svg.safe(about),
+        told=svg.safe(counted),
         track=''.join(track),
         reason=(
-            f'<p class="reason of-{run.state}">{_text(run.reason)}</p>'
+            f'<p class="reason of-{run.state}">{svg.safe(run.reason)}</p>'
             if run.reason
             else ''
         ),
         failures=f'<ul class="failures">{items}</ul>' if items else '',
-        states=''.join(f'<option>{_text(name)}</option>' for name in counts),
+        states=''.join(
+            f'<option>{svg.safe(name)}</option>' for name in counts
+        ),
         rows='\n'.join(_row(each, now) for each in shown),
         chart=svg.draw(
             chart.Chart(
-                stack=', '.join(run.stacks[:5]),
+                stack=stacks,
                 status=run.state,
                 rows=tuple(rows),
                 now=now,
             )
         ),
-        drawn=_text(summary.time(int(now)) or ''),
+        drawn=svg.safe(summary.time(int(now)) or ''),
         script=_SCRIPT,
         script_hash=_SCRIPT_HASH,
     )
-
-
-def _text(text: str) -> str:
-    """Return text as HTML."""
-    return html.escape(foreign.line(text))
 
 
 def _row(target: 'runs.Target', now: float) -> str:
@@ -309,11 +307,11 @@ def _row(target: 'runs.Target', now: float) -> str:
         if value not in (None, '')
     }
     outputs = ''.join(
-        f'<b>{_text(name)}</b><pre>'
+        f'<b>{svg.safe(name)}</b><pre>'
         f'{html.escape(foreign.block(text[-_OUTPUT:].rstrip()))}</pre>'
         for name, text in texts.items()
     )
-    result = _text(target.reason)
+    result = svg.safe(target.reason)
     if outputs:
         result = (
             f'<details id="t{target.number}"><summary>{result or "outputs"}'
@@ -321,11 +319,11 @@ def _row(target: 'runs.Target', now: float) -> str:
         )
     state = target.state
     return (
-        f'<tr data-state="{state}" data-text="{_text(searched)}">'
-        f'<td>{_text(target.stack)}</td><td>{_text(server)}</td>'
-        f'<td>{_text(target.resource)}</td>'
+        f'<tr data-state="{state}" data-text="{svg.safe(searched)}">'
+        f'<td>{svg.safe(target.stack)}</td><td>{svg.safe(server)}</td>'
+        f'<td>{svg.safe(target.resource)}</td>'
         f'<td class="state is-{state}">{state}</td>'
-        f'<td class="time">{_text(summary.spell(took))}</td>'
+        f'<td class="time">{svg.safe(summary.spell(took))}</td>'
         f'<td>{result}</td></tr>'
     )
 

@@ -44,12 +44,39 @@ def week(
         schedules.run_id(schedule.key, tick.time): tick
         for tick in ticks[:_DRAWN]
     }
-    bars = [_ran(schedule, run, due.pop(run.id, None)) for run in ran]
-    bars += [
-        _window(schedule, tick, now)
-        for tick in due.values()
-        if tick.time >= since
-    ]
+    bars = []
+    for run in ran:
+        begun = heat_values.moment(run.created_at)
+        # A run that a user has asked for has no time.
+        tick = due.pop(run.id, None)
+        bars.append(
+            chart.Bar(
+                label=_clock(schedule, tick.time if tick else int(begun)),
+                state=chart.State(run.state)
+                if run.ended
+                else chart.State.RUNNING,
+                start=begun,
+                end=heat_values.moment(run.ended_at) if run.ended_at else None,
+                working_since=begun,
+                reason=run.reason,
+            )
+        )
+    window = schedule.cut_off or schedule.lateness
+    for tick in due.values():
+        if tick.time >= since:
+            is_over = now > tick.start + schedule.lateness
+            bars.append(
+                chart.Bar(
+                    label=_clock(schedule, tick.time),
+                    state=chart.State.SKIPPED
+                    if is_over
+                    else chart.State.WAITING,
+                    start=tick.start,
+                    end=tick.start + window,
+                    status=_NOT_STARTED if is_over else NEXT,
+                    reason=_WHY if is_over else '',
+                )
+            )
     spans = {day: schedule.span(day, day) for day in _days(schedule, now)}
     rows = [
         chart.ChartRow(
@@ -85,42 +112,6 @@ def _days(schedule: schedules.Schedule, now: float) -> list[datetime.date]:
         today + datetime.timedelta(days=number)
         for number in range(-_AROUND, _AROUND + 1)
     ]
-
-
-def _ran(
-    schedule: schedules.Schedule,
-    run: 'run_values.Run',
-    tick: schedules.Tick | None,
-) -> chart.Bar:
-    """Return the bar of a run.
-
-    :param tick: its time; None if a user has asked for it.
-    """
-    begun = heat_values.moment(run.created_at)
-    return chart.Bar(
-        label=_clock(schedule, tick.time if tick else int(begun)),
-        state=chart.State(run.state) if run.ended else chart.State.RUNNING,
-        start=begun,
-        end=heat_values.moment(run.ended_at) if run.ended_at else None,
-        working_since=begun,
-        reason=run.reason,
-    )
-
-
-def _window(
-    schedule: schedules.Schedule, tick: schedules.Tick, now: float
-) -> chart.Bar:
-    """Return the bar of a time without a run."""
-    is_over = now > tick.start + schedule.lateness
-    window = schedule.cut_off or schedule.lateness
-    return chart.Bar(
-        label=_clock(schedule, tick.time),
-        state=chart.State.SKIPPED if is_over else chart.State.WAITING,
-        start=tick.start,
-        end=tick.start + window,
-        status=_NOT_STARTED if is_over else NEXT,
-        reason=_WHY if is_over else '',
-    )
 
 
 def _clock(schedule: schedules.Schedule, time: int) -> str:

@@ -152,7 +152,8 @@ def draw(drawn: chart.Chart) -> str:
 
 def page(drawn: chart.Chart) -> str:
     """Return an HTML document with the drawing in it."""
-    return _PAGE.format(title=_safe(_title(drawn)), svg=draw(drawn))
+    drawing = _Drawing(drawn)
+    return _PAGE.format(title=safe(drawing.title), svg=drawing.svg())
 
 
 class _Drawing:
@@ -160,6 +161,7 @@ class _Drawing:
 
     def __init__(self, drawn: chart.Chart) -> None:
         self._chart = drawn
+        self.title = f'Timeline of stack {drawn.stack} {drawn.status}'.rstrip()
         self._scale = scales.Scale(
             (bar.start, bar.until(drawn.now)) for bar in drawn.bars
         )
@@ -181,7 +183,7 @@ class _Drawing:
     def svg(self) -> str:
         """Return the document: head, rows, legend, and reasons below."""
         drawn = self._chart
-        title, description = _title(drawn), _summary(drawn)
+        description = _summary(drawn)
         below = (
             *((state.value, line) for state, line in drawn.troubles()),
             *(('timed-out', line) for line in drawn.noted()),
@@ -192,7 +194,7 @@ class _Drawing:
             for part in textwrap.wrap(line, _FOOT)
         ]
         parts = [
-            _text(_MARGIN, 26, title, 'title'),
+            _text(_MARGIN, 26, self.title, 'title'),
             _text(_MARGIN, 46, description, 'quiet'),
         ]
         for top, bottom in [*itertools.pairwise(self._tops)][::2]:
@@ -219,8 +221,8 @@ class _Drawing:
         return _SVG.format(
             width=_WIDTH,
             height=self._bottom + 40 + 18 * len(foot),
-            title=_safe(title),
-            description=_safe(description),
+            title=safe(self.title),
+            description=safe(description),
             style=_STYLE,
             patterns=_PATTERNS,
             parts=''.join(parts),
@@ -280,7 +282,7 @@ class _Drawing:
                 _text(x, middle, state.rstrip(), row.last.state.value)
             )
         described = '; '.join(_described(bar, now) for bar in row.bars)
-        label = _safe(
+        label = safe(
             f'{row.kind.value} {row.title}: {described or "no times known"}'
         )
         return f'<g role="listitem" aria-label="{label}">{"".join(parts)}</g>'
@@ -317,20 +319,20 @@ class _Drawing:
         return self._x(self._scale.position(time))
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """Return a text as XML and HTML take it."""
     return html.escape(foreign.line(text))
 
 
 def _group(title: str, content: str) -> str:
     """Return parts with a tooltip."""
-    return f'<g><title>{_safe(title)}</title>{content}</g>'
+    return f'<g><title>{safe(title)}</title>{content}</g>'
 
 
 def _text(x: float, y: float, text: str, css_class: str) -> str:
     """Return an SVG element with text."""
     return (
-        f'<text class="{css_class}" x="{x:.1f}" y="{y:.1f}">{_safe(text)}'
+        f'<text class="{css_class}" x="{x:.1f}" y="{y:.1f}">{safe(text)}'
         '</text>'
     )
 
@@ -354,10 +356,6 @@ def _box(
         for name in (state, _OF_STATES.get(state))
         if name
     )
-
-
-def _title(drawn: chart.Chart) -> str:
-    return f'Timeline of stack {drawn.stack} {drawn.status}'.rstrip()
 
 
 def _column(

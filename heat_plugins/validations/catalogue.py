@@ -278,7 +278,7 @@ def find_playbooks(
         for path in loaded.entries
         if path.startswith(FOLDER) and (complete or is_playbook(path))
     ]
-    files = storage.Container(plans.store, loaded.container, pools.Pool())
+    files = storage.Container(plans.store, loaded.name, pools.Pool())
     return PlaybookSource(
         name=f'plan {plan}', content=files.fetch(wanted), plan=loaded
     )

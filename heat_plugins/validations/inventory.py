@@ -79,7 +79,25 @@ def hosts(stacks: plan_stacks.Stacks, stack: str) -> tuple[Host, ...]:
     """
     output = stacks.output(stack, OUTPUT)
     if output is not None:
-        return _read_output(output, stack)
+        named = []
+        try:
+            for name, value in output.items():
+                given = {'address': value} if isinstance(value, str) else value
+                groups = given.get('groups') or []
+                groups = groups if isinstance(groups, list) else [groups]
+                named.append(
+                    Host(
+                        name=_name(str(name)),
+                        address=_address(given['address'], str(name)),
+                        groups=_groups(map(str, groups)),
+                    )
+                )
+        except (AttributeError, KeyError, TypeError):
+            raise errors.Invalid(
+                f'Output {OUTPUT} of stack {stack} must be a map from names '
+                'to addresses, or to maps of address and groups'
+            ) from None
+        return tuple(named)
     hosts_by_name: dict[str, Host] = {}
     for server in stacks.servers(stack):
         name = server.name if _NAME.fullmatch(server.name) else ''
@@ -151,29 +169,6 @@ def write(listed: abc.Iterable[Host], login: Login) -> dict[str, Any]:
     }
     groups['stack'] = {'hosts': servers, 'vars': shared}
     return {'all': {'hosts': every, 'children': groups}}
-
-
-def _read_output(output: Any, stack: str) -> tuple[Host, ...]:
-    """Return the hosts that the output of a stack names."""
-    hosts = []
-    try:
-        for name, value in output.items():
-            given = {'address': value} if isinstance(value, str) else value
-            groups = given.get('groups') or []
-            groups = groups if isinstance(groups, list) else [groups]
-            hosts.append(
-                Host(
-                    name=_name(str(name)),
-                    address=_address(given['address'], str(name)),
-                    groups=_groups(map(str, groups)),
-                )
-            )
-    except (AttributeError, KeyError, TypeError):
-        raise errors.Invalid(
-            f'Output {OUTPUT} of stack {stack} must be a map from names to '
-            'addresses, or to maps of address and groups'
-        ) from None
-    return tuple(hosts)
 
 
 def _name(name: str) -> str:

@@ -30,9 +30,7 @@ _MEASUREMENTS = {
     'quick': lambda lab, options, say: quick.measure(lab, say),
     'runs': lambda lab, options, say: running.measure(lab, say),
     'scheduling': lambda lab, options, say: scheduling.measure(lab, say),
-    'answering': lambda lab, options, say: answering.measure(
-        options.name, say
-    ),
+    'answering': lambda lab, options, say: answering.measure(say),
 }
 
 _OTHERS = (*scenarios.OTHERS, *_MEASUREMENTS)
@@ -54,49 +52,24 @@ def _options():
         description='Measure deployments that wait, on a mini cloud of its '
         "own: heat-plugins next to Heat's own classes, in turns.",
         epilog='The whole of it takes about an hour on two cores.',
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument(
-        '--n',
-        nargs='*',
-        type=int,
-        default=[10, 100],
-        help='deployments in a stack (default: 10 100)',
+    add, several = parser.add_argument, {'nargs': '*'}
+    sides, others = list(labs.SIDES), list(_OTHERS)
+    n = 'deployments in a stack'
+    add('--n', **several, type=int, default=[10, 100], help=n)
+    add('--sides', **several, choices=sides, default=sides, help='classes')
+    store = (
+        "the object store; rgw is Ceph's gateway, which refuses the TempURLs "
+        "of Heat's own classes, so --sides is ours then"
     )
-    parser.add_argument(
-        '--sides',
-        nargs='*',
-        choices=list(labs.SIDES),
-        default=list(labs.SIDES),
-        help='whose classes (default: both)',
-    )
-    parser.add_argument(
-        '--store',
-        choices=['swift', 'rgw'],
-        default='swift',
-        help="the object store; rgw is Ceph's gateway, which refuses the "
-        "TempURLs of Heat's own classes, so --sides is ours then",
-    )
-    parser.add_argument(
-        '--others',
-        nargs='*',
-        choices=_OTHERS,
-        default=list(_OTHERS),
-        help='what else (default: all)',
-    )
-    parser.add_argument(
-        '--out',
-        metavar='DIR',
-        type=pathlib.Path,
-        default=base.ROOT / 'doc/build/bench',
-        help='where to write figures and tables (default: doc/build/bench)',
-    )
-    parser.add_argument(
-        '--render',
-        metavar='FILE',
-        type=pathlib.Path,
-        help=f'only make the tables again, of such a {_JSON}',
-    )
-    parser.add_argument('--name', default='bench', help='of the mini cloud')
+    add('--store', choices=['swift', 'rgw'], default='swift', help=store)
+    add('--others', **several, choices=others, default=others, help='more')
+    out = {'metavar': 'DIR', 'type': pathlib.Path}
+    place = base.ROOT / 'doc/build/bench'
+    add('--out', **out, default=place, help='for figures and tables')
+    render = f'only make the tables again, of such a {_JSON}'
+    add('--render', type=pathlib.Path, help=render)
     options = parser.parse_args()
     if options.store == 'rgw':
         options.sides = ['ours']
@@ -125,9 +98,9 @@ def _measure(options):
     record = records.new(options)
     plan = _plan(options)
     counts = [scenario.count for scenario, _ in plan]
-    servers = max([*counts, running.WAITING, scheduling.COUNT])
+    servers = max([*counts, scheduling.COUNT])
     try:
-        with labs.Lab(options.name, servers, options.store) as lab:
+        with labs.Lab(servers, options.store) as lab:
             runner = rounds.Runner(lab, say)
             for number, (scenario, side) in enumerate(plan, 1):
                 say(

@@ -5,49 +5,38 @@ import statistics
 import time
 
 from tests.bench import engine_state
+from tests.bench import figures
 from tests.functional import base
 from tests.functional import running
-from tests.functional import servers
 
-#: Runs, each on one server; and the processes of heat-engine.
-COUNT, WORKERS = 50, 4
-
-#: The most seconds in the median.
-GOAL = 0.5
+#: Runs, each on one server; and the most seconds in the median.
+COUNT, GOAL = 50, 0.5
 
 _LIMIT = 300
 
 
-def measure(name, say):
+def measure(say):
     """Return a table: seconds from the POST until the run is complete.
 
-    :param name: of a mini cloud for it, which two services of heat-engine
-        with two processes each serve, and whose catalogue has no object store.
+    Two services of heat-engine with two processes each serve a cloud whose
+    catalogue has no object store.
     """
-    cloud = base.Cloud(f'{name}-answering')
+    cloud = base.Cloud('bench-answering')
     cloud.down(purge=True)
     cloud.up(profile='production', plugin=base.ROOT)
     try:
-        _leave_out_the_store(cloud)
-        seconds = sorted(_seconds(cloud))
+        with base.no_store(cloud):
+            seconds = sorted(_seconds(cloud))
     finally:
         cloud.down(purge=True)
     say(f'from the POST to the end, s: {[round(each, 2) for each in seconds]}')
-    median, most = statistics.median(seconds), seconds[COUNT * 95 // 100 - 1]
-    return [
-        ['from the POST to the end of the run, s', 'N', 'measured', 'goal'],
-        ['the median', f'{COUNT}', f'{median:.2f}', f'{GOAL}'],
-        ['95 of 100', f'{COUNT}', f'{most:.2f}', ''],
-    ]
-
-
-def _leave_out_the_store(cloud):
-    admin = cloud.session('admin')
-    services = admin.get('identity', '/services?type=object-store').json()
-    (service,) = services['services']
-    path = f'/endpoints?service_id={service["id"]}'
-    for each in admin.get('identity', path).json()['endpoints']:
-        admin.delete('identity', f'/endpoints/{each["id"]}')
+    what = 'from the POST to the end of the run, s: '
+    return figures.measured(
+        [
+            (f'{what}median', COUNT, statistics.median(seconds), GOAL),
+            (f'{what}95 of 100', COUNT, seconds[COUNT * 95 // 100 - 1], None),
+        ]
+    )
 
 
 def _seconds(cloud):
@@ -68,9 +57,7 @@ def _seconds(cloud):
         )
         url = base.signal_url(configs[0])
         sent = time.monotonic()
-        status = base.post(url, servers.body())
-        if status != 200:
-            raise RuntimeError(f'heat-api-cfn answers {status}')
+        assert base.post(url, base.body()) == 200
         engine_state.until(
             lambda run_id=run_id: user.show(run_id).ended, _LIMIT, run_id
         )

@@ -5,6 +5,8 @@ Heat's own code writes them into one row, from a thread for each: as it does,
 and with the turns that deployments of heat-plugins take.
 """
 
+import collections
+from concurrent import futures
 import pathlib
 import tempfile
 import threading
@@ -33,12 +35,9 @@ def _measure(count, in_turns):
     """Let resources complete; return the cells of the table."""
     # These read the configuration as they are imported.
     from heat.common import context
-    from heat.engine import check_resource
     from heat.engine import sync_point
 
     from heat_plugins.engine import patches
-
-    failures = []
 
     def propagate(checker, context, number, *_):
         sync_point.sync(
@@ -64,41 +63,29 @@ def _measure(count, in_turns):
     def complete(number):
         own = context.RequestContext(is_admin=True)
         together.wait()
-        try:
-            check_resource.CheckResource._initiate_propagate_resource(
-                None, own, number, 'traversal', True, deployment, stack
-            )
-        except Exception as error:
-            failures.append(type(error).__name__)
+        propagate(None, own, number, 'traversal', True, deployment, stack)
 
-    threads = [
-        threading.Thread(target=complete, args=(number,))
-        for number in range(count)
-    ]
     write = mock.Mock(side_effect=sync_point.update_input_data)
     with (
-        mock.patch.object(
-            check_resource.CheckResource,
-            '_initiate_propagate_resource',
-            propagate,
-        ),
         mock.patch.multiple(
             sync_point, _str_unpack_tuple=unpack, update_input_data=write
         ),
+        futures.ThreadPoolExecutor(count) as pool,
     ):
-        for thread in threads:
-            thread.start()
+        ends = [pool.submit(complete, number) for number in range(count)]
         together.wait()
         begun, cpu = time.monotonic(), time.process_time()
-        for thread in threads:
-            thread.join()
-    seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
+        futures.wait(ends)
+        seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
+    failures = collections.Counter(
+        type(each.exception()).__name__ for each in ends if each.exception()
+    )
     return [
         f'{seconds:.2f}',
         # As many as resources, if none is wasted.
         f'{write.call_count}',
         f'{cpu:.2f}',
-        f'{len(failures)} {", ".join(sorted(set(failures)))}'.rstrip(),
+        f'{failures.total()} {", ".join(sorted(failures))}'.rstrip(),
     ]
 
 
@@ -128,10 +115,9 @@ def _prepare(database):
     import sqlalchemy
 
     values = {
-        'entity_id': 'stack',
+        **dict.fromkeys(('entity_id', 'stack_id'), 'stack'),
         'traversal_id': 'traversal',
         'is_update': True,
-        'stack_id': 'stack',
         'atomic_key': 0,
         'input_data': {},
     }

@@ -210,19 +210,21 @@ def goals(found, cycled=()):
                 _REACHED[goal.is_reached(ours, heats)],
             ]
         )
-    return [*table, *_ours(found), _kept(cycled)]
+    return [*table, *_ours(found, cycled)]
 
 
-def _ours(found):
-    """Return the goals that Heat has nothing to compare with."""
+def _ours(found, cycled):
+    """Return the goals that no figure of one round has."""
 
     def value(scenario, figure):
         return figure.of(found, scenario, 'ours')
 
     few, many = (f'{scenarios.SINGLE} {count}' for count in (200, 1000))
-    cfn = f'{scenarios.CFN} 200'
-    # With the sending of all results.
-    whole = (SETUP, COMPLETE, DELETE)
+    # The most memory after it was full, as a part of that.
+    growth = {}
+    for each in cycled:
+        full, *later = each['resident_bytes'][rounds.FULL - 1 :]
+        growth[each['side']] = max(later, default=full) / full
     measured = (
         (
             'time for 1000 over time for 200, the worst of the three',
@@ -231,14 +233,7 @@ def _ours(found):
                 value(many, one) / value(few, one)
                 for one in (SETUP, LAST, DELETE)
             ),
-        ),
-        (
-            'set-up, completion and deletion, over those with TempURLs',
-            *(cfn, 1.5),
-            lambda: (
-                sum(value(cfn, one) for one in whole)
-                / sum(value(few, one) for one in whole)
-            ),
+            None,
         ),
         (
             'heat-engine, peak MB above that of a stack of 10',
@@ -247,35 +242,30 @@ def _ours(found):
                 value(many, HEAT_PEAK)
                 - value(f'{scenarios.FLAT} 10', HEAT_PEAK)
             ),
+            None,
+        ),
+        (
+            f'most memory up to stack {rounds.CYCLES}, over that after '
+            f'{rounds.FULL}',
+            *(f'{rounds.COUNT}', _GROWTH),
+            lambda: growth['ours'],
+            growth.get('heats'),
         ),
     )
-    for title, n, most, one in measured:
+    for title, n, most, one, heats in measured:
         ours = None
         # They may not have been measured.
-        with contextlib.suppress(TypeError):
+        with contextlib.suppress(TypeError, KeyError):
             ours = one()
-        reached = '' if ours is None else _REACHED[ours <= most]
-        yield [title, n, _shown(ours), '', '', f'{most:g}', reached]
-
-
-def _kept(cycled):
-    """Return what heat-engine keeps of stacks that are gone."""
-    # The most memory after it was full, as a part of that.
-    growth = {}
-    for each in cycled:
-        full, *later = each['resident_bytes'][rounds.FULL - 1 :]
-        growth[each['side']] = max(later, default=full) / full
-    ours, heats = (growth.get(side) for side in lab.SIDES)
-    return [
-        f'most memory up to stack {rounds.CYCLES}, over that after '
-        f'{rounds.FULL}',
-        f'{rounds.COUNT}',
-        _shown(ours),
-        _shown(heats),
-        _part(ratio(ours, heats)),
-        f'{_GROWTH:g}',
-        '' if ours is None else _REACHED[ours <= _GROWTH],
-    ]
+        yield [
+            title,
+            n,
+            _shown(ours),
+            _shown(heats),
+            _part(ratio(ours, heats)),
+            f'{most:g}',
+            '' if ours is None else _REACHED[ours <= most],
+        ]
 
 
 def by_scenario(found, shown):
@@ -296,7 +286,7 @@ def measured(rows):
     table = [['', 'N', 'measured', 'goal']]
     for what, n, value, most in rows:
         goal = '' if most is None else f'{most:g}'
-        table.append([what, f'{n:,}', f'{value:.1f}', goal])
+        table.append([what, f'{n:,}', _shown(value), goal])
     return table
 
 

@@ -33,8 +33,8 @@ class Lab:
     :param store: ``swift`` or ``rgw``.
     """
 
-    def __init__(self, name, servers, store):
-        self.cloud = base.Cloud(name)
+    def __init__(self, servers, store):
+        self.cloud = base.Cloud('bench')
         self._count = servers
         self._profile = base.catalog.STORES[store]
         self.servers = []

@@ -10,12 +10,13 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+import psutil
 
 from tests.bench import engine_state
 from tests.bench import rounds
@@ -218,11 +219,11 @@ def _servers(configs, script):
             yield folder, processes
         finally:
             # All that runs of them, by the disk that it knows.
-            mark = f'BENCH_BEGUN={folder}/'.encode()
-            for path in pathlib.Path('/proc').glob('[0-9]*/environ'):
-                with contextlib.suppress(OSError):
-                    if mark in path.read_bytes():
-                        os.kill(int(path.parent.name), signal.SIGKILL)
+            for each in psutil.process_iter():
+                with contextlib.suppress(psutil.Error):
+                    disk = each.environ().get('BENCH_BEGUN', '')
+                    if disk.startswith(f'{folder}/'):
+                        each.kill()
             for process in processes:
                 process.wait()
 

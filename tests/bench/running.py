@@ -15,16 +15,11 @@ from tests.bench import stacks
 from tests.functional import running
 
 #: Targets at once in many stacks, and those stacks; targets at once in one;
-#: runs that wait; and runs that a project has in its past.
-MANY, STACKS, COUNT, WAITING, PAST = 1000, 20, 50, 200, 10_000
+#: and runs that a project has in its past.
+MANY, STACKS, COUNT, PAST = 1000, 20, 50, 10_000
 
 _ACTION, _TAG = 'BACKUP', 'bench'
 _LIMIT = 600
-
-# Seconds in which writes are counted.
-_WATCHED = 60
-
-_WRITES = ('INSERT', 'UPDATE', 'DELETE')
 
 
 class _Bench:
@@ -127,25 +122,6 @@ class _Bench:
             self.add('RPC messages until then', COUNT, messages, 20)
             self.end()
 
-    def waiting(self):
-        """Measure what heat-engine writes for runs that wait."""
-        with self.group(WAITING, 1) as names:
-            idle = self._writes()
-            for number in range(WAITING):
-                resources = [f'deployment{number}']
-                self.user.start(_ACTION, stacks=names, resources=resources)
-            self._given(WAITING)
-            more = self._writes() - idle
-            self.add('runs that wait: writes a minute', WAITING, more, 0)
-            self.end()
-
-    def _writes(self):
-        """Return how often heat-engine writes without a request."""
-        before = self._meter.mark()
-        time.sleep(_WATCHED)
-        db = self._meter.between(before, self._meter.mark())['db']
-        return sum(db.get(verb, 0) for verb in _WRITES)
-
     def past(self):
         """Measure a list of the newest runs, with few and with many."""
         few = self._listing()
@@ -195,7 +171,6 @@ def measure(lab, say):
         bench = _Bench(lab, state, say)
         rounds.warm_up(lab, state)
         bench.few()
-        bench.waiting()
         bench.past()
         bench.many()
     return figures.measured(bench.rows)

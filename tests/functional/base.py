@@ -11,6 +11,7 @@ import contextlib
 import copy
 import dataclasses
 import itertools
+import json
 import os
 import pathlib
 import signal
@@ -18,6 +19,8 @@ import sys
 import time
 from typing import Any
 import urllib.parse
+
+import psutil
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
@@ -65,6 +68,11 @@ class Cloud(minicloud_client.Cloud):
         if folder:
             found['PATH'] = f'{folder}{os.pathsep}{found["PATH"]}'
         return found
+
+    def software(self, words: str, *more: str) -> Any:
+        """Return what ``openstack software deployment …`` shows."""
+        command = 'software', 'deployment', *words.split(), '-f', 'json'
+        return json.loads(self.openstack(*command, *more) or 'null')
 
     def again(self, **options: Any) -> None:
         """Start it with other options, and what `conf` says now."""
@@ -233,6 +241,10 @@ class Deployment:
         """Signal as a server would; the HTTP status that it got."""
         return put(self.signal_url, body)
 
+    def answer(self, **outputs: Any) -> None:
+        """Send the server's result."""
+        answer(self.config, **outputs)
+
 
 def value(config: Template, name: str) -> str:
     """Return an input of a derived config."""
@@ -244,6 +256,16 @@ def value(config: Template, name: str) -> str:
 def signal_url(config: Template) -> str:
     """Return where a server sends the result of a config that it is given."""
     return value(config, 'deploy_signal_id')
+
+
+def body(**outputs: Any) -> bytes:
+    """Return what a server sends as its result."""
+    return json.dumps({'deploy_status_code': 0, **outputs}).encode()
+
+
+def answer(config: Template, **outputs: Any) -> None:
+    """Send a server's result of a config that it was given."""
+    assert put(signal_url(config), body(**outputs)) == 201
 
 
 def put(url: str, body: bytes) -> int:
@@ -305,12 +327,38 @@ def in_demo(cloud: minicloud_client.Cloud, name: str, *roles: str) -> Any:
             assert admin.delete('identity', path).ok
 
 
+@contextlib.contextmanager
+def no_store(cloud: minicloud_client.Cloud) -> Iterator[None]:
+    """Leave the object store out of a cloud's catalogue meanwhile."""
+    admin = cloud.session('admin')
+    found = admin.get('identity', '/services?type=object-store').json()
+    path = f'/endpoints?service_id={found["services"][0]["id"]}'
+    endpoints = admin.get('identity', path).json()['endpoints']
+    for each in endpoints:
+        assert admin.delete('identity', f'/endpoints/{each["id"]}').ok
+    try:
+        yield
+    finally:
+        names = 'interface', 'region_id', 'service_id', 'url'
+        for each in endpoints:
+            body = {'endpoint': {name: each[name] for name in names}}
+            assert admin.post('identity', '/endpoints', body).ok
+
+
 def has_ours(cloud: minicloud_client.Cloud) -> bool:
     """Whether the engine that runs has our types; the pages' check."""
     path = '/resource_types/OS::Heat::SoftwareDeployment'
     shown = cloud.session().get('orchestration', path)
     assert shown.ok, shown
     return 'signal_url_lifetime' in shown.json()['properties']
+
+
+def alive(*commands: str) -> int:
+    """Return how many processes of this machine have such a command line."""
+    return sum(
+        ' '.join(each.info['cmdline'] or ()) in commands
+        for each in psutil.process_iter(['cmdline'])
+    )
 
 
 def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:
@@ -348,6 +396,8 @@ class Stack:
         assert answer.status == 201, answer
         self.id = str(answer.json()['stack']['id'])
         self._path = f'/stacks/{self.name}/{self.id}'
+        #: The path of its container for signals.
+        self.container = f'/heat-plugins-{self.id}'
 
     def acting_as(self, session: minicloud_client.Session) -> 'Stack':
         """Return it in the hands of somebody else of its project."""
@@ -419,6 +469,11 @@ class Stack:
                 f'{found["stack_status"]}: {found["stack_status_reason"]}'
             )
         return str(found['stack_status'])
+
+    def acts(self, status: str = 'COMPLETE', **body: Any) -> None:
+        """Have it do something, and wait until that has ended."""
+        self.action(**body)
+        self.wait(f'{next(iter(body)).upper()}_{status}')
 
     def created(self) -> 'Stack':
         """Wait until it is complete; return it."""

@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import sys
 from typing import Any
 
@@ -67,15 +68,22 @@ mistral_error_budget = 120
 signal_direct_look_interval = 10
 """
 
-#: An engine looks often, and is known to be dead soon.
+#: An engine looks often, and is known to be dead soon. With no secret of their
+#: own the keys of TempURLs are derived from Heat's.
 ALONE = """\
 [DEFAULT]
 periodic_interval = 5
+auth_encryption_key = 0123456789abcdef0123456789abcdef
+encrypt_parameters_and_properties = true
 
 [heat_plugins]
 rescue_interval = 3
+temp_url_secret =
 """
 
+
+#: The seconds that a test may take, if it does not say so.
+_PATIENCE = 600
 
 #: The most lines of each service's log that a failure shows.
 _LINES = 60
@@ -110,15 +118,23 @@ def pytest_collection_modifyitems(
     """Begin each worker's share with some of the modules that take long.
 
     pytest-xdist deals the tests out in their order; what a worker would come
-    to last, with nothing left for the others, is not to take minutes.
+    to last, with nothing left for the others, is not to take minutes. Those
+    of the cloud ``alone`` are one worker's.
     """
+
+    def module(item: Any) -> Any:
+        return 'alone' in item.fixturenames or item.path
+
     workers = int(getattr(config, 'workerinput', {}).get('workercount', 1))
     parts = {True: [], False: []}
     for item in items:
-        parts[item.get_closest_marker('long') is not None].append(item)
+        if not item.get_closest_marker('timeout'):
+            item.add_marker(pytest.mark.timeout(_PATIENCE))
+        is_long = item.get_closest_marker('long') or module(item) is True
+        parts[bool(is_long)].append(item)
+    parts[True].sort(key=lambda item: module(item) is not True)
     modules = [
-        list(part)
-        for _, part in itertools.groupby(parts[True], lambda item: item.path)
+        list(part) for _, part in itertools.groupby(parts[True], module)
     ]
     others = iter(parts[False])
     dealt: list[pytest.Item] = []
@@ -200,17 +216,26 @@ def pytest_runtest_makereport() -> Generator[
     return report
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session')
 def alone(request):
-    """A cloud of one module's tests, whose engine is one process."""
-    name = request.path.stem.removeprefix('test_')
-    yield from clouds(request, name, ALONE)
+    """A cloud whose engine is one process, which tests kill and change."""
+    yield from clouds(request, 'alone', ALONE)
 
 
 @pytest.fixture(scope='session')
-def cloud(request):
+def hook_port():
+    """The port of this machine at which heat-engine may tell of runs."""
+    with socket.create_server(('127.0.0.1', 0)) as found:
+        return found.getsockname()[1]
+
+
+@pytest.fixture(scope='session')
+def cloud(request, hook_port):
     """A cloud whose types are ours."""
-    for found in clouds(request, 'functional', CONF):
+    hosts = f'http://127.0.0.1,http://127.0.0.1:{hook_port}'
+    for found in clouds(
+        request, 'functional', f'{CONF}notify_hosts = {hosts}\n'
+    ):
         # The production profile's engines keep no list of their classes.
         if PROFILE != 'production':
             classes = found.resource_classes()
@@ -252,16 +277,6 @@ def stacks(cloud):
     yield from clean_stacks(cloud)
 
 
-@pytest.fixture
-def folder(cloud):
-    """A container for servers' metadata; Heat would leave its own."""
-    demo = cloud.session()
-    assert demo.put('object-store', '/servers').ok
-    yield {'container': 'servers', 'object': 'metadata'}
-    assert demo.delete('object-store', '/servers/metadata').ok
-    assert demo.delete('object-store', '/servers').ok
-
-
 @pytest.fixture(scope='module')
 def module_stacks(cloud):
     """Makes stacks that all tests of a module look at."""
@@ -271,7 +286,7 @@ def module_stacks(cloud):
 @pytest.fixture
 def mistral(cloud):
     """What the project has in Mistral."""
-    return flows.Mistral(cloud)
+    return flows.Mistral(cloud.session())
 
 
 @pytest.fixture

@@ -81,38 +81,71 @@ def template(definition=ECHO, **properties):
     }
 
 
+def scheduled(month):
+    """Return a template of a workflow and its trigger, as both know them."""
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'workflow': {
+                'type': 'OS::Mistral::Workflow',
+                'properties': {
+                    'type': 'direct',
+                    'description': f'for month {month}',
+                    'tasks': [{'name': 'task', 'action': 'std.noop'}],
+                },
+            },
+            'trigger': {
+                'type': 'OS::Mistral::CronTrigger',
+                'properties': {
+                    'pattern': f'0 0 1 {month} *',
+                    'workflow': {'name': {'get_resource': 'workflow'}},
+                },
+            },
+        },
+    }
+
+
 def example(name):
     content = yaml.safe_load((EXAMPLES / f'{name}.yaml').read_text())
     # To YAML it is a date.
     return {**content, 'heat_template_version': '2021-04-16'}
 
 
-class Executions:
-    """Mistral, as a user of its API has it."""
+class Mistral:
+    """What the project has in Mistral, as a user of its API has it.
+
+    Of the executions only those that are newer than this object: the
+    project is that of other tests as well.
+    """
 
     def __init__(self, session: base.minicloud_client.Session) -> None:
-        self._session = session
+        self.session = session
+        self._older = {one['id'] for one in self._rows('executions')}
 
-    def start(self, workflow: str, namespace: str = '', **given: Any) -> str:
-        answer = self._session.post(
-            MISTRAL,
-            '/executions',
-            {
-                'workflow_name': workflow,
-                'workflow_namespace': namespace,
-                'input': given,
-            },
-        )
+    def start(
+        self,
+        workflow: str,
+        namespace: str = '',
+        execution: str = '',
+        **given: Any,
+    ) -> str:
+        body = {
+            'workflow_name': workflow,
+            'workflow_namespace': namespace,
+            'input': given,
+            **({'id': execution} if execution else {}),
+        }
+        answer = self.session.post(MISTRAL, '/executions', body)
         assert answer.ok, answer
         return str(answer.json()['id'])
 
     def show(self, execution: str) -> base.Template:
-        answer = self._session.get(MISTRAL, f'/executions/{execution}')
+        answer = self.session.get(MISTRAL, f'/executions/{execution}')
         assert answer.ok, answer
         found = dict(answer.json())
         return {**found, 'output': json.loads(found['output'] or '{}')}
 
-    def end(self, execution: str, seconds: float = 150) -> base.Template:
+    def end(self, execution: str) -> base.Template:
         """Wait until an execution has ended; return it."""
 
         def ended() -> base.Template | None:
@@ -120,7 +153,7 @@ class Executions:
             going = found['state'] in ('IDLE', 'RUNNING', 'DELAYED')
             return None if going else found
 
-        found: base.Template = base.until(ended, seconds)
+        found: base.Template = base.until(ended, 150)
         return found
 
     def run(self, workflow: str, **given: Any) -> base.Template:
@@ -128,20 +161,17 @@ class Executions:
 
     def action(self, action: str, **given: Any) -> Any:
         """Run an action by itself; return its result."""
-        answer = self._session.post(
-            MISTRAL,
-            '/action_executions',
-            {
-                'name': action,
-                'input': json.dumps(given),
-                'params': json.dumps({'save_result': True}),
-            },
-        )
+        body = {
+            'name': action,
+            'input': json.dumps(given),
+            'params': json.dumps({'save_result': True}),
+        }
+        answer = self.session.post(MISTRAL, '/action_executions', body)
         assert answer.ok, answer
         place = f'/action_executions/{answer.json()["id"]}'
 
         def ended() -> base.Template | None:
-            found = self._session.get(MISTRAL, place).json()
+            found = self.session.get(MISTRAL, place).json()
             return None if found['state'] == 'RUNNING' else dict(found)
 
         return json.loads(base.until(ended)['output'])['result']
@@ -156,38 +186,16 @@ class Executions:
             if file.stem in names:
                 text = file.read_text()
                 text = text.replace('+ 240', f'+ {seconds}')
-                publish(self._session, text, 'namespace=hastened')
+                publish(self.session, text, 'namespace=hastened')
         return 'hastened'
-
-    def stop(self, execution: str) -> None:
-        answer = self._session.put(
-            MISTRAL, f'/executions/{execution}', {'state': 'CANCELLED'}
-        )
-        assert answer.ok, answer
-
-    def names(self, kind: str) -> set[str]:
-        answer = self._session.get(MISTRAL, f'/{kind}')
-        return {one['name'] for one in answer.json()[kind]}
-
-
-class Mistral:
-    """What the project has in Mistral.
-
-    Of the executions only those that are newer than this object: the
-    project is that of other tests as well.
-    """
-
-    def __init__(self, cloud):
-        self.session = cloud.session('demo')
-        self._older = {one['id'] for one in self._rows('executions')}
 
     def _rows(self, kind):
         answer = self.session.get(MISTRAL, f'/{kind}')
         assert answer.ok, answer
         return answer.json()[kind]
 
-    def names(self):
-        return {one['name'] for one in self._rows('workflows')}
+    def names(self, kind='workflows'):
+        return {one['name'] for one in self._rows(kind)}
 
     def executions(self):
         found = self._rows('executions')
@@ -215,15 +223,6 @@ class Mistral:
     def set_state(self, execution_id, state):
         path = f'/executions/{execution_id}'
         assert self.session.put(MISTRAL, path, {'state': state}).ok
-
-    def make(self, text):
-        publish(self.session, text)
-
-    def run(self, name, **more):
-        body = {'workflow_name': name, **more}
-        answer = self.session.post(MISTRAL, '/executions', body)
-        assert answer.ok, answer
-        return answer.json()['id']
 
     def left(self):
         """Return all that a test may leave behind."""

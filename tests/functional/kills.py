@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kill the engine at each step of a delivery, and hold that it recovers.
 
-``make kills`` takes all steps of a single deployment and of a group of fifty,
-for CREATE, UPDATE and DELETE, and prints the seconds from each kill to the end
-of the action. It ends with 0 if each server has run each action once, and
-nothing is left.
+All steps of a single deployment and of a group of fifty, for CREATE, UPDATE
+and DELETE. Each server must have run each action once, and nothing is left.
 
 A step is hit exactly: a trigger in Heat's database keeps the statement that
 would take the next step from ending. So that the engine cannot have taken it,
@@ -13,17 +11,14 @@ trigger writes down whatever servers are given. A step fails if no engine
 executes its statement, or if the database shows that the engine was past it.
 """
 
-import argparse
 import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent import futures
 import contextlib
 import dataclasses
 import functools
 import json
 import pathlib
 import sqlite3
-import sys
 import tempfile
 import time
 import traceback
@@ -49,9 +44,12 @@ PATIENCE = 240
 #: The servers of a group.
 MANY = 50
 
+#: Whether a row is of a run.
+OF_RUN = "status_reason LIKE 'heat-plugins run %'"
+
 # What SQLite computes for longer than any test takes, and what writes down
-# which configs servers are given.
-_MADE = """\
+# which configs servers are given, and how many have a run at the same time.
+_MADE = f"""\
 CREATE VIEW IF NOT EXISTS kills_forever AS
 WITH RECURSIVE count(n) AS (
     SELECT 1 UNION ALL SELECT n + 1 FROM count LIMIT 1000000000000
@@ -63,10 +61,21 @@ AFTER UPDATE OF rsrc_metadata ON resource
 WHEN NEW.rsrc_metadata IS NOT OLD.rsrc_metadata BEGIN
     INSERT INTO kills_given VALUES (NEW.nova_instance, NEW.rsrc_metadata);
 END;
+CREATE TABLE IF NOT EXISTS kills_most (number INTEGER);
+CREATE TRIGGER IF NOT EXISTS kills_count
+AFTER INSERT ON software_deployment WHEN NEW.{OF_RUN} BEGIN
+    INSERT INTO kills_most
+    SELECT count(*) FROM software_deployment WHERE {OF_RUN};
+END;
 """
 
-# The key in a resource's data that names the container of its signals.
+# The key in a resource's data that names the container of its signals; and
+# whether a resource owns one.
 _CONTAINER = 'heat_plugins_signal_container'
+_OWNS = (
+    '(SELECT 1 FROM resource_data WHERE resource_id = resource.id'
+    f" AND key = '{_CONTAINER}')"
+)
 
 _OURS = "NEW.name IN ('deployment', 'group')"
 _RUNNING = (
@@ -118,23 +127,16 @@ _SPREAD = (
 _END = (f'BEFORE UPDATE OF status ON stack WHEN {_ENDS}',)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
-    """A deployment in Heat's database."""
-
-    server_id: str
-    config_id: str
-    action: str
-    status: str
-    reason: str
+#: A deployment in Heat's database.
+Row = collections.namedtuple('Row', 'server_id config_id action status reason')
 
 
 class Database:
     """Heat's database, and what keeps an engine from changing it."""
 
-    def __init__(self, file: pathlib.Path) -> None:
-        self._file = file
-        self._database = sqlite3.connect(file, isolation_level=None)
+    def __init__(self, cloud: base.Cloud) -> None:
+        self._file = cloud.path / 'data/heat.sqlite'
+        self._database = sqlite3.connect(self._file, isolation_level=None)
         self._database.execute('PRAGMA busy_timeout = 60000')
         self._database.executescript(_MADE)
         self._gates = 0
@@ -153,11 +155,6 @@ class Database:
         while self._gates:
             self._gates -= 1
             self._database.execute(f'DROP TRIGGER kills_gate{self._gates}')
-
-    @property
-    def is_armed(self) -> bool:
-        """Whether there are statements that must not end."""
-        return self._gates > 0
 
     def is_held(self) -> bool:
         """Say whether a statement that must not end is being executed.
@@ -178,53 +175,28 @@ class Database:
 
     def rows(self) -> list[Row]:
         """Read all deployments."""
-        return [
-            Row(
-                server_id=server_id,
-                config_id=config_id,
-                action=action,
-                status=status,
-                reason=reason or '',
-            )
-            for server_id, config_id, action, status, reason in self._select(
-                'SELECT server_id, config_id, action, status, status_reason'
-                ' FROM software_deployment'
-            )
-        ]
+        found = self.select(
+            'SELECT server_id, config_id, action, status,'
+            " COALESCE(status_reason, '') FROM software_deployment"
+        )
+        return [Row(*each) for each in found]
+
+    def resource(self, name: str, what: str) -> str:
+        """Return something of a resource; '' if it is gone."""
+        rows = self.select(
+            f'SELECT {what} FROM resource WHERE name = ?'
+            ' ORDER BY id DESC LIMIT 1',
+            name,
+        )
+        return str(rows[0][0] or '') if rows else ''
 
     def state(self, name: str) -> str:
-        """Return the state of a resource; '' if it is gone."""
-        rows = self._select(
-            'SELECT action, status FROM resource WHERE name = ?'
-            ' ORDER BY id DESC LIMIT 1',
-            name,
-        )
-        return '_'.join(rows[0]) if rows else ''
-
-    def has_id(self, name: str) -> bool:
-        """Say whether a resource has an ID."""
-        rows = self._select(
-            'SELECT nova_instance FROM resource WHERE name = ?'
-            ' ORDER BY id DESC LIMIT 1',
-            name,
-        )
-        return bool(rows and rows[0][0])
-
-    def has_container(self, name: str) -> bool:
-        """Say whether a resource owns a container for its signals."""
-        return bool(
-            self._select(
-                'SELECT 1 FROM resource_data JOIN resource'
-                ' ON resource.id = resource_data.resource_id'
-                ' WHERE resource.name = ? AND resource_data.key = ?',
-                name,
-                _CONTAINER,
-            )
-        )
+        """Return the state of a resource."""
+        return self.resource(name, "action || '_' || status")
 
     def stack(self, stack_id: str) -> tuple[str, str]:
         """Return the state of a stack, and the reason."""
-        ((action, status, reason),) = self._select(
+        ((action, status, reason),) = self.select(
             'SELECT action, status, status_reason FROM stack WHERE id = ?',
             stack_id,
         )
@@ -234,7 +206,7 @@ class Database:
         """Return the configs that servers have, by server."""
         return {
             server: _configs(metadata)
-            for server, metadata in self._select(
+            for server, metadata in self.select(
                 'SELECT nova_instance, rsrc_metadata FROM resource'
                 ' WHERE nova_instance IS NOT NULL'
                 " AND rsrc_metadata LIKE '%deployments%'"
@@ -244,7 +216,7 @@ class Database:
     def given(self, action: str) -> dict[str, set[str]]:
         """Return the configs of an action that servers had, by server."""
         given = collections.defaultdict(set)
-        for server, metadata in self._select('SELECT * FROM kills_given'):
+        for server, metadata in self.select('SELECT * FROM kills_given'):
             for config in _configs(metadata):
                 if base.value(config, 'deploy_action') == action:
                     given[server].add(config['id'])
@@ -252,18 +224,76 @@ class Database:
 
     def forget_given(self) -> None:
         """Forget what servers had."""
-        self._database.execute('DELETE FROM kills_given')
-
-    def left(self) -> int:
-        """Return how many deployments and configs there are."""
-        ((left,),) = self._select(
-            'SELECT (SELECT count(*) FROM software_deployment)'
-            ' + (SELECT count(*) FROM software_config)'
+        self._database.executescript(
+            'DELETE FROM kills_given; DELETE FROM kills_most'
         )
-        return int(left)
 
-    def _select(self, query: str, *values: str) -> list[Any]:
+    def select(self, query: str, *values: str) -> list[Any]:
         return self._database.execute(query, values).fetchall()
+
+
+def strike(
+    cloud: base.Cloud,
+    database: Database,
+    gate: Sequence[str],
+    begin: Callable[[], None],
+    is_taken: Callable[[], bool],
+    stand: float = 0,
+) -> float:
+    """Begin something, and kill the engine at a step; return when.
+
+    :param gate: the statements that take the next step.
+    :param is_taken: whether the engine has come so far; called repeatedly.
+    :param stand: the seconds for which it stands there.
+    """
+    database.arm(gate)
+    try:
+        begin()
+        base.until(
+            lambda: is_taken() and (not gate or database.is_held()),
+            120,
+            pause=0.2,
+        )
+        time.sleep(stand)
+    finally:
+        # What is held would keep the gates where they are.
+        cloud.crash('heat')
+        killed_at = time.monotonic()
+        database.disarm()
+    assert is_taken(), 'the step is past'
+    return killed_at
+
+
+def attempts(
+    name: str,
+    conf: str,
+    begin: Callable[[base.Cloud], Callable[[str], Iterator[str]]],
+    steps: Sequence[str],
+    chosen: Sequence[str],
+) -> int:
+    """Kill at steps, in a cloud of its own; return how many went wrong.
+
+    :param begin: returns what yields what to say of the kills of a step.
+    :param chosen: some of the steps; none for all of them.
+    """
+    cloud, wrong = base.Cloud(f'kills-{name}'), 0
+    cloud.down(purge=True)
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        file.write(conf)
+        file.flush()
+        cloud.up(plugin=base.ROOT, conf=[file.name])
+        kills = begin(cloud)
+        for step in [each for each in steps if each in (chosen or steps)]:
+            try:
+                for said in kills(step):
+                    print(f'{time.strftime("%X")} {name} {said}', flush=True)
+            except Exception:
+                wrong += 1
+                cloud.revive()
+                traced = traceback.format_exc(limit=-8)
+                print(f'{name} {step}: {traced}', flush=True)
+        cloud.down(purge=not wrong)
+    return wrong
 
 
 def _configs(metadata: str) -> list[base.Template]:
@@ -274,9 +304,11 @@ class Subject:
     """A stack whose deployment or group is delivered, and its servers.
 
     :ivar name: of the resource.
+    :ivar count: how many servers there are.
     """
 
     name: str
+    count: int
 
     def __init__(self, cloud: base.Cloud, database: Database) -> None:
         self.cloud = cloud
@@ -284,11 +316,6 @@ class Subject:
         self.stack: base.Stack | None = None
 
     def template(self) -> base.Template:
-        raise NotImplementedError
-
-    @property
-    def count(self) -> int:
-        """How many servers there are."""
         raise NotImplementedError
 
     def begin(self, action: str, step: str) -> None:
@@ -318,9 +345,6 @@ class Subject:
 
     def leave(self) -> None:
         """Leave the cloud as it was."""
-        if self.database.is_armed:
-            self.cloud.crash('heat')
-        self.database.disarm()
         self.cloud.revive()
         if self.stack:
             self.stack.delete()
@@ -452,7 +476,7 @@ class Group(Subject):
 
     def _answer(self, most: int) -> None:
         """Answer for servers that have something new."""
-        body = servers.body(greeting='hello')
+        body = base.body(greeting='hello')
         self._results += self._put(
             'deploy_signal_id', body, most - self._results
         )
@@ -533,10 +557,9 @@ def _running(subject: Subject, action: str) -> bool:
 
 
 def _half(subject: Subject, action: str) -> bool:
-    rows = subject.database.rows()
-    ended = [row for row in rows if row.status == 'COMPLETE']
-    now = [row for row in ended if row.action == action]
-    return len(now) == subject.count // 2
+    now = (action, 'COMPLETE')
+    ended = [row for row in subject.database.rows() if row[2:4] == now]
+    return len(ended) == subject.count // 2
 
 
 def _signalled(subject: Subject, action: str) -> bool:
@@ -575,7 +598,7 @@ def _told(subject: Subject, action: str) -> bool:
 
 def _rowless(subject: Subject, action: str, *, has_container: bool) -> bool:
     """Say whether all rows are gone, and the container is or is not."""
-    owns = subject.database.has_container(subject.name)
+    owns = bool(subject.database.resource(subject.name, _OWNS))
     return (
         _begun(subject, action)
         and not subject.database.rows()
@@ -585,10 +608,9 @@ def _rowless(subject: Subject, action: str, *, has_container: bool) -> bool:
 
 def _complete(subject: Subject, action: str) -> bool:
     """Say whether the resource has ended, and its stack has not."""
-    state = subject.database.state(subject.name)
     assert subject.stack is not None
     return (
-        state == f'{action}_COMPLETE'
+        subject.database.state(subject.name) == f'{action}_COMPLETE'
         and subject.database.stack(subject.stack.id)[0]
         == f'{action}_IN_PROGRESS'
     )
@@ -600,7 +622,7 @@ STEPS = {
         gate=_NAME,
         is_taken=lambda subject, action: (
             _begun(subject, action)
-            and not subject.database.has_id(subject.name)
+            and not subject.database.resource(subject.name, 'nova_instance')
         ),
         actions=['CREATE'],
     ),
@@ -641,32 +663,22 @@ def kill(subject: Subject, action: str, name: str) -> float:
 
     Returns the seconds from the kill to the end of the action.
     """
-    step, database, cloud = STEPS[name], subject.database, subject.cloud
-    database.arm(step.gate)
-    subject.begin(action, name)
+    step = STEPS[name]
 
     def is_taken() -> bool:
         subject.hurry(name)
         return step.is_taken(subject, action)
 
-    _until(is_taken, 120, f'{action} has not come to {name}')
-    if step.gate:
-        _until(database.is_held, 60, f'no engine does {step.gate}')
-    cloud.crash('heat')
-    killed_at = time.monotonic()
-    database.disarm()
-    assert step.is_taken(subject, action), f'{name} is past'
-    cloud.start('heat')
+    killed_at = strike(
+        subject.cloud,
+        subject.database,
+        step.gate,
+        lambda: subject.begin(action, name),
+        is_taken,
+    )
+    subject.cloud.start('heat')
     subject.end(action)
     return time.monotonic() - killed_at
-
-
-def _until(true: Callable[[], bool], seconds: float, wrong: str) -> None:
-    """Wait until a step is taken; say which one is not."""
-    try:
-        base.until(true, seconds, pause=0.2)
-    except AssertionError as exc:
-        raise AssertionError(wrong) from exc
 
 
 def live(subject: Subject, name: str) -> Iterator[str]:
@@ -675,18 +687,21 @@ def live(subject: Subject, name: str) -> Iterator[str]:
     Yields what to say of each kill that was recovered from.
     """
     step = STEPS[name]
+    if subject.name not in step.names:
+        return
     subject.database.forget_given()
     before = base.Leftovers.of(subject.cloud)
     try:
         for action in ACTIONS:
             if action in step.actions:
                 seconds = kill(subject, action, name)
-                yield f'{subject.count:2} {action} {name}: {seconds:.0f} s'
+                yield f'{action} {name}: {seconds:.0f} s'
             else:
                 subject.begin(action, '')
                 subject.end(action)
             subject.check(action)
-        assert not subject.database.left()
+        left = 'SELECT id FROM software_deployment UNION ALL SELECT id FROM '
+        assert not subject.database.select(f'{left}software_config')
         before.hold(subject.cloud)
     finally:
         subject.leave()
@@ -711,60 +726,15 @@ def server_template(count: int) -> base.Template:
     }
 
 
-def subject(cloud: base.Cloud, count: int) -> Subject:
-    """Return what is delivered to one server, or to many."""
-    database = Database(cloud.path / 'data/heat.sqlite')
-    if count == 1:
-        return Single(cloud, database)
-    stack = base.Stack(cloud.session(), server_template(count))
+def single(cloud: base.Cloud) -> Callable[[str], Iterator[str]]:
+    """Return what takes a deployment on one server through its life."""
+    return functools.partial(live, Single(cloud, Database(cloud)))
+
+
+def group(cloud: base.Cloud) -> Callable[[str], Iterator[str]]:
+    """Return what takes a group of many servers through its life."""
+    stack = base.Stack(cloud.session(), server_template(MANY))
     stack.wait('CREATE_COMPLETE', 300)
-    return Group(cloud, database, stack.outputs)
-
-
-def run(count: int, names: Sequence[str], conf: str, name: str) -> list[str]:
-    """Kill at steps, in a cloud of its own; return what is wrong."""
-    cloud = base.Cloud(f'{name}-{count}')
-    cloud.down(purge=True)
-    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
-        file.write(conf)
-        file.flush()
-        cloud.up(plugin=base.ROOT, conf=[file.name])
-        wrong = list(_wrong(subject(cloud, count), names))
-        cloud.down(purge=not wrong)
-    return wrong
-
-
-def _wrong(subject: Subject, names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        if subject.name not in STEPS[name].names:
-            continue
-        try:
-            for killed in live(subject, name):
-                print(f'{time.strftime("%X")} {killed}', flush=True)
-        except Exception:
-            wrong = f'{subject.count} {name}: {traceback.format_exc(limit=-8)}'
-            print(wrong, flush=True)
-            yield wrong
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--count', type=int, nargs='*', default=[1, MANY])
-    parser.add_argument('--steps', nargs='*', default=list(STEPS))
-    parser.add_argument(
-        '--defaults', action='store_true', help="with Heat's own intervals"
+    return functools.partial(
+        live, Group(cloud, Database(cloud), stack.outputs)
     )
-    parser.add_argument('--name', default='kills', help='of the clouds')
-    options = parser.parse_args()
-    conf = '' if options.defaults else CONF
-    with futures.ProcessPoolExecutor() as pool:
-        pending = [
-            pool.submit(run, count, options.steps, conf, options.name)
-            for count in options.count
-        ]
-        wrong = [each for future in pending for each in future.result()]
-    return 1 if wrong else 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())

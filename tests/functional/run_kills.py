@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kill the engine that leads a run, at each step of it.
+"""Kill the engine that delivers, or leads a run, at each step.
 
-``make kills`` starts a run on twelve servers for each step, by a command or by
-a schedule, kills the engine and starts it again. The run, Heat's database and
-what is left then say whether each server has had the action once, each result
-counts, the limits have held, and the webhook was told.
+``make kills`` takes the steps of `kills`, and starts a run on twelve servers
+for each of its own, by a command or by a schedule, kills the engine and starts
+it again. The run, Heat's database and what is left then say whether each
+server has had the action once, each result counts, the limits have held, and
+the webhook was told. It prints the seconds from each kill to the end, and ends
+with 0 if all is as it must be.
 
 A step is hit as in `kills`, or by a request that the object store or the
 webhook holds.
@@ -12,21 +14,20 @@ webhook holds.
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 import dataclasses
+import functools
 import http.server
 import json
 import sys
-import tempfile
 import threading
 import time
-import traceback
 from typing import Any
 
 from heat_plugins.clients import runs
 from tests.functional import base
 from tests.functional import kills
 from tests.functional import running
-from tests.functional import servers
 
 #: The servers, how many may run at a time, how many may fail, and how many
 #: fail where some do.
@@ -47,21 +48,9 @@ notify_hosts = http://127.0.0.1,http://127.0.0.1:{port}
 # must have waited at it.
 _HOLD, _STAND = 30, 3
 
-_RUN = "status_reason LIKE 'heat-plugins run %'"
-
-# What notes how many servers have a run at the same time.
-_MADE = f"""\
-CREATE TABLE IF NOT EXISTS kills_most (number INTEGER);
-CREATE TRIGGER IF NOT EXISTS kills_count
-AFTER INSERT ON software_deployment WHEN NEW.{_RUN} BEGIN
-    INSERT INTO kills_most
-    SELECT count(*) FROM software_deployment WHERE {_RUN};
-END;
-"""
-
 # The statements by which an engine takes a step, of which none may end.
 _TICK = ('BEFORE INSERT ON heat_plugins_run WHEN NEW.schedule_id IS NOT NULL',)
-_GIVE = (f'BEFORE INSERT ON software_deployment WHEN NEW.{_RUN}',)
+_GIVE = (f'BEFORE INSERT ON software_deployment WHEN NEW.{kills.OF_RUN}',)
 _TELL = (
     'BEFORE UPDATE OF rsrc_metadata ON resource'
     f" WHEN NEW.rsrc_metadata LIKE '%-{_ACTION}%'",
@@ -79,10 +68,6 @@ _FINISH = (
 class Database(kills.Database):
     """Heat's database, as runs change it."""
 
-    def __init__(self, cloud: base.Cloud) -> None:
-        super().__init__(cloud.path / 'data/heat.sqlite')
-        self._database.executescript(_MADE)
-
     def given_now(self) -> int:
         """Return how many servers have something of a run, by its rows."""
         return sum(
@@ -99,19 +84,9 @@ class Database(kills.Database):
         ]
 
     def runs(self) -> int:
-        ((count,),) = self._select(
-            'SELECT count(*) FROM heat_plugins_run WHERE ended_at IS NULL'
-        )
-        return int(count)
-
-    def most_at_once(self) -> int:
-        """Return how many servers have had a run at the same time."""
-        ((most,),) = self._select('SELECT max(number) FROM kills_most')
-        return int(most or 0)
-
-    def forget_given(self) -> None:
-        super().forget_given()
-        self._database.execute('DELETE FROM kills_most')
+        """Return how many runs go on."""
+        going = 'SELECT id FROM heat_plugins_run WHERE ended_at IS NULL'
+        return len(self.select(going))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -119,8 +94,7 @@ class Step:
     """A step of a run at which the engine that leads it dies.
 
     :ivar gate: the statements that take the next step.
-    :ivar hold: the requests to the object store that do, as a method and the
-        end of a path.
+    :ivar hold: the requests to the object store that do.
     :ivar answers: how many servers answer before the kill, at most.
     :ivar is_taken: says whether the engine has come so far.
     :ivar failing: how many servers fail.
@@ -128,7 +102,7 @@ class Step:
     """
 
     gate: Sequence[str] = ()
-    hold: tuple[str, str] | None = None
+    hold: dict[str, str] | None = None
     answers: int = 0
     is_taken: Callable[['Fleet'], bool]
     failing: int = 0
@@ -166,7 +140,7 @@ STEPS = {
     'told': Step(is_taken=_first),
     'unsettled': Step(gate=_SETTLE, answers=ANSWERS, is_taken=_first),
     'undiscarded': Step(
-        hold=('DELETE', 'signals/runs/.*'),
+        hold={'method': 'DELETE', 'path': '.*/signals/runs/.*'},
         answers=ANSWERS,
         is_taken=lambda fleet: len(fleet.database.given(_ACTION)) >= AT_ONCE,
     ),
@@ -288,7 +262,7 @@ class Fleet:
                 continue
             name = self._names[base.value(config, 'deploy_server_id')]
             fails = int(name.removeprefix('member')) < self._failing
-            body = servers.body(
+            body = base.body(
                 deploy_stdout=f'{name} is done', deploy_status_code=int(fails)
             )
             url = base.signal_url(config)
@@ -305,26 +279,31 @@ class Fleet:
         return run
 
 
-def kill(fleet: Fleet, step: Step) -> float:
+def kill(fleet: Fleet, name: str) -> Iterator[str]:
     """Kill the engine at a step of a run, and hold the run's promises.
 
-    Returns the seconds from the kill to the end.
+    Yields what to say of it.
     """
-    before = fleet.leftovers()
+    step, before = STEPS[name], fleet.leftovers()
     fleet.hook.answers.clear()
-    fleet.database.arm(step.gate)
-    if step.hold:
-        method, end = step.hold
-        rule = {'method': method, 'path': f'.*/{end}', 'delay': _HOLD}
-        fleet.cloud.set_faults([rule])
+
+    def is_taken() -> bool:
+        fleet.answer(step.answers)
+        enough = min(step.answers, AT_ONCE)
+        return fleet.answered >= enough and step.is_taken(fleet)
+
+    rules = [{**step.hold, 'delay': _HOLD}] if step.hold else []
     try:
-        fleet.begin(step)
-        _reach(fleet, step)
-        fleet.cloud.crash('heat')
-        killed_at = time.monotonic()
+        with fleet.cloud.faults(rules):
+            killed_at = kills.strike(
+                fleet.cloud,
+                fleet.database,
+                step.gate,
+                lambda: fleet.begin(step),
+                is_taken,
+                _STAND if step.hold else 0,
+            )
     finally:
-        fleet.database.disarm()
-        fleet.cloud.set_faults([])
         fleet.hook.answers.set()
     fleet.cloud.start('heat')
     run = _end(fleet)
@@ -332,24 +311,7 @@ def kill(fleet: Fleet, step: Step) -> float:
     check(fleet, step, run)
     fleet.user.delete(run.id)
     base.until(lambda: fleet.leftovers() == before, 30)
-    return seconds
-
-
-def _reach(fleet: Fleet, step: Step) -> None:
-    """Wait until the engine stands at a step."""
-
-    def is_taken() -> bool:
-        fleet.answer(step.answers)
-        return (
-            fleet.answered >= min(step.answers, AT_ONCE)
-            and step.is_taken(fleet)
-            and (not step.gate or fleet.database.is_held())
-        )
-
-    base.until(is_taken, 120, pause=0.1)
-    if step.hold:
-        time.sleep(_STAND)
-    assert is_taken(), 'the step is past'
+    yield f'{name}: {seconds:.0f} s'
 
 
 def _end(fleet: Fleet) -> runs.Run:
@@ -375,7 +337,8 @@ def check(fleet: Fleet, step: Step, run: runs.Run) -> None:
     often = {k: v for k, v in given.items() if len(v) != 1}
     assert not often, f'given more than once: {often}'
     assert len(given) == len(started) == fleet.answered
-    assert fleet.database.most_at_once() <= AT_ONCE
+    ((most,),) = fleet.database.select('SELECT max(number) FROM kills_most')
+    assert most <= AT_ONCE
     assert {each.attempt for each in started} == {1}
     if step.failing:
         assert run.state == 'failed', run
@@ -394,34 +357,40 @@ def check(fleet: Fleet, step: Step, run: runs.Run) -> None:
     assert len(ids) == bool(step.failing), ids
 
 
-def _wrong(fleet: Fleet, names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        try:
-            seconds = kill(fleet, STEPS[name])
-            print(f'{time.strftime("%X")} {name}: {seconds:.0f} s', flush=True)
-        except Exception:
-            fleet.cloud.revive()
-            wrong = f'{name}: {traceback.format_exc(limit=-3, chain=False)}'
-            print(wrong, flush=True)
-            yield wrong
+def run(chosen: Sequence[str]) -> int:
+    hook = Hook()
+    return kills.attempts(
+        'run',
+        kills.CONF + _CONF.format(port=hook.server_port),
+        lambda cloud: functools.partial(kill, Fleet(cloud, hook)),
+        [*STEPS],
+        chosen,
+    )
+
+
+#: What is killed, by what it works on.
+WHAT = {
+    **{
+        begin.__name__: functools.partial(
+            kills.attempts, begin.__name__, kills.CONF, begin, [*kills.STEPS]
+        )
+        for begin in (kills.single, kills.group)
+    },
+    'run': run,
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('steps', nargs='*', help=', '.join(STEPS))
-    parser.add_argument('--times', type=int, default=1)
-    parser.add_argument('--name', default='runkills', help='of the cloud')
+    parser.add_argument('what', nargs='*', help=', '.join(WHAT))
+    parser.add_argument('--steps', nargs='*', default=[], help='of these')
     options = parser.parse_args()
-    names = (options.steps or list(STEPS)) * options.times
-    cloud, hook = base.Cloud(options.name), Hook()
-    cloud.down(purge=True)
-    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
-        file.write(kills.CONF + _CONF.format(port=hook.server_port))
-        file.flush()
-        cloud.up(plugin=base.ROOT, conf=[file.name])
-        wrong = list(_wrong(Fleet(cloud, hook), names))
-        cloud.down(purge=not wrong)
-    return 1 if wrong else 0
+    with futures.ProcessPoolExecutor(2) as pool:
+        wrong = [
+            pool.submit(WHAT[each], options.steps)
+            for each in options.what or WHAT
+        ]
+        return int(any(each.result() for each in wrong))
 
 
 if __name__ == '__main__':

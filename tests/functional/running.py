@@ -15,6 +15,7 @@ from keystoneauth1.identity import v3
 from heat_plugins.clients import rest
 from heat_plugins.clients import runs
 from tests.functional import base
+from tests.functional import servers
 
 Template = base.Template
 
@@ -129,7 +130,7 @@ def component(scripts, inputs, outputs=()):
     }
 
 
-def fleet(servers: int, script: str = GATED) -> Template:
+def fleet(count: int, script: str = GATED) -> Template:
     """Return servers, each with a deployment of one component."""
     found: Template = {
         'heat_template_version': '2021-04-16',
@@ -139,7 +140,7 @@ def fleet(servers: int, script: str = GATED) -> Template:
             )
         },
     }
-    for n in range(servers):
+    for n in range(count):
         found['resources'][f'server{n}'] = {
             'type': 'OS::Heat::DeployedServer',
             'properties': {},
@@ -155,23 +156,23 @@ def fleet(servers: int, script: str = GATED) -> Template:
     return found
 
 
+def of_fleet(count: int) -> list[str]:
+    """Return the names of its servers."""
+    return [f'server{n}' for n in range(count)]
+
+
 @contextlib.contextmanager
-def switched_on(cloud, stack_names, servers, supervised=False):
-    """Switch the servers of stacks on, several at a time."""
+def switched_on(cloud, stacks, names, supervised=False):
+    """Switch servers of each of some stacks on, several at a time."""
     agents = [
-        cloud.agent(
-            f'{stack}-server{n}',
-            stack=stack,
-            resource=f'server{n}',
-            supervised=supervised,
-        )
-        for stack in stack_names
-        for n in range(servers)
+        servers.agent(cloud, stack, name, supervised=supervised)
+        for stack in stacks
+        for name in names
     ]
     with futures.ThreadPoolExecutor(4) as executor:
         try:
             list(executor.map(lambda agent: agent.start(), agents))
-            yield
+            yield agents
         finally:
             list(executor.map(lambda agent: agent.stop(), agents))
 
@@ -214,9 +215,3 @@ def configs(stack: base.Stack, server: str = 'server') -> list[Template]:
 def given(stack: base.Stack, server: str = 'server') -> list[str]:
     """Return the names of the runs' configs that a server is given."""
     return [str(each['name']) for each in configs(stack, server)]
-
-
-def signal_url(stack: base.Stack, name: str) -> str:
-    """Return where a server sends the result of a config that it is given."""
-    (config,) = [one for one in stack.metadata() if one['name'] == name]
-    return base.signal_url(config)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers of a stack, and what they leave behind where one can see it."""
 
-import json
 import pathlib
 import subprocess
 import sys
@@ -69,16 +68,6 @@ def has_run(agent: base.minicloud_client.Agent) -> set[str]:
     }
 
 
-def body(**outputs: Any) -> bytes:
-    """Return what a server sends as its result."""
-    return json.dumps({'deploy_status_code': 0, **outputs}).encode()
-
-
-def container(stack: base.Stack) -> str:
-    """Return the path of a root stack's container, as a pattern."""
-    return f'.*/heat-plugins-{stack.id}'
-
-
 def signals(cloud: base.Cloud, stack: base.Stack) -> list[dict[str, Any]]:
     """Return the requests to Swift that bore signals of a stack.
 
@@ -87,7 +76,7 @@ def signals(cloud: base.Cloud, stack: base.Stack) -> list[dict[str, Any]]:
     return [
         request
         for request in cloud.swift_requests(
-            method='PUT', path=f'{container(stack)}/signals/.*'
+            method='PUT', path=f'.*{stack.container}/signals/.*'
         )
         if not request['path'].endswith('.control')
     ]

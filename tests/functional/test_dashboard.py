@@ -87,7 +87,9 @@ def shop(horizon, journal):
         },
     }
     stack = base.Stack(horizon.session(), template, name='shop')
-    with running.switched_on(horizon, ['shop'], 3, supervised=True):
+    with running.switched_on(
+        horizon, [stack], running.of_fleet(3), supervised=True
+    ):
         stack.wait('CREATE_COMPLETE')
         yield stack
 
@@ -378,7 +380,8 @@ def test_reader_is_offered_nothing_and_refused_as_is_a_form_without_token(
         },
         headers={'Referer': f'{reader.url}{path}'},
     )
-    assert 'not allowed to pause' in sent.text()
+    alerts = re.findall(r'class="alert[^"]*"(.*?)</div>', sent.text(), re.S)
+    assert 'not allowed to pause' in ''.join(alerts)
     # Nor does one act who has the user's cookies, and no token.
     sent = user.context.request.post(
         f'{user.url}{path}',

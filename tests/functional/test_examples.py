@@ -87,6 +87,16 @@ def test_every_example_is_here_and_those_of_workflows_are_valid(cloud):
         assert answer.ok, (path, answer)
 
 
+@pytest.fixture
+def folder(cloud):
+    """A container for servers' metadata; Heat would leave its own."""
+    demo = cloud.session()
+    assert demo.put('object-store', '/servers').ok
+    yield {'container': 'servers', 'object': 'metadata'}
+    assert demo.delete('object-store', '/servers/metadata').ok
+    assert demo.delete('object-store', '/servers').ok
+
+
 @conftest.signed_by_heat
 def test_a_machine_joins_a_stack_by_the_commands_of_the_page(
     cloud, stacks, folder, tmp_path

@@ -8,7 +8,6 @@ import urllib.parse
 import pytest
 
 from tests.functional import base
-from tests.functional import servers
 
 #: As conftest.py sets it.
 BUDGET = 30
@@ -17,18 +16,10 @@ BUDGET = 30
 ENGINE = 'keystoneauth'
 
 
-def container(stack):
-    return f'/heat-plugins-{stack.id}'
-
-
 def fault(stack=None, **rule):
     """Return a rule for what the engine asks for, about one stack or all."""
-    where = f'.*{container(stack)}.*' if stack else '.*'
+    where = f'.*{stack.container}.*' if stack else '.*'
     return {'user_agent': ENGINE, 'path': where, **rule}
-
-
-def signal(deployment, greeting='hello'):
-    assert deployment.put(servers.body(greeting=greeting)) == 201
 
 
 def completes(stack, action='CREATE', greeting='hello'):
@@ -54,7 +45,7 @@ def test_outage_beyond_the_budget_ends_them_with_its_name(cloud, stacks):
     template = base.software()
     waits, goes = stacks(template), stacks(template)
     waits.waiting()
-    signal(goes.waiting())
+    goes.waiting().answer(greeting='hello')
     completes(goes)
     since = time.time()
     with cloud.faults([fault(status=503)]):
@@ -70,10 +61,10 @@ def test_outage_beyond_the_budget_ends_them_with_its_name(cloud, stacks):
         assert BUDGET <= time.time() - since < BUDGET + 20
         goes.wait('DELETE_COMPLETE')
     log = cloud.log('heat').read_text('utf-8', 'replace')
-    left = f'Cannot clean up container {container(goes)[1:]}, which may remain'
+    left = f'Cannot clean up container {goes.container[1:]}, which may remain'
     assert left in log
     # It could not be deleted, as was said.
-    base.delete_container(cloud.session(), container(goes)[1:])
+    base.delete_container(cloud.session(), goes.container[1:])
     for stack in (waits, comes):
         stack.update(template)
     # The one was delivered before, the other never.
@@ -85,7 +76,7 @@ def test_outage_beyond_the_budget_ends_them_with_its_name(cloud, stacks):
                 and found
             )
         )
-        signal(deployment, 'again')
+        deployment.answer(greeting='again')
         completes(stack, 'UPDATE', 'again')
 
 
@@ -104,7 +95,7 @@ def test_passing_faults_are_ridden_out(cloud, stacks):
     deployment = stack.waiting()
     began = time.time()
     with cloud.faults([fault(status=503, until=began + 8)]):
-        signal(deployment)
+        deployment.answer(greeting='hello')
         completes(stack)
     requests = cloud.swift_requests(began)
     assert 1 <= sum(one['status'] == 503 for one in requests) <= 12
@@ -112,16 +103,16 @@ def test_passing_faults_are_ridden_out(cloud, stacks):
     deployment = waits('half')
     put_half(deployment.signal_url)
     time.sleep(2)
-    listing = swift.get('object-store', container(stack)).body
+    listing = swift.get('object-store', stack.container).body
     assert listing == b''
     assert stack.status == 'UPDATE_IN_PROGRESS'
-    signal(deployment, 'whole')
+    deployment.answer(greeting='whole')
     completes(stack, 'UPDATE', 'whole')
     # A listing does not show it.
     deployment = waits('hidden')
     hidden = fault(hide_from_listing='^signals/')
-    with cloud.faults([{**hidden, 'path': f'.*{container(stack)}'}]):
-        signal(deployment, 'hidden')
+    with cloud.faults([{**hidden, 'path': f'.*{stack.container}'}]):
+        deployment.answer(greeting='hidden')
         completes(stack, 'UPDATE', 'hidden')
     # A token is refused, and renewed.
     deployment = waits('refused')
@@ -132,22 +123,22 @@ def test_passing_faults_are_ridden_out(cloud, stacks):
                 one['status'] == 401 for one in cloud.swift_requests(began)
             )
         )
-        signal(deployment, 'renewed')
+        deployment.answer(greeting='renewed')
         completes(stack, 'UPDATE', 'renewed')
     # A container that is deleted is made again.
     deployment = waits('lost')
 
     def key():
-        answer = swift.request('HEAD', 'object-store', container(stack))
+        answer = swift.request('HEAD', 'object-store', stack.container)
         return answer.headers.get('X-Container-Meta-Temp-Url-Key')
 
     before = key()
     assert before
     with cloud.faults([fault(stack, status=503)]):
-        signal(deployment, 'lost')
-        base.delete_container(swift, container(stack)[1:])
+        deployment.answer(greeting='lost')
+        base.delete_container(swift, stack.container[1:])
     base.until(lambda: key() == before)
     assert stack.status == 'UPDATE_IN_PROGRESS'
     # The server sends it again, to the URL that it has.
-    signal(deployment, 'again')
+    deployment.answer(greeting='again')
     completes(stack, 'UPDATE', 'again')

@@ -117,13 +117,8 @@ class Heat:
 
     def stop(self) -> None:
         """Stop all that runs."""
-        for name in (
-            'heat-api-cfn',
-            'heat-api',
-            'heat',
-            'rabbitmq',
-            'mariadb',
-        ):
+        names = 'heat-api-cfn', 'heat-api', 'heat', 'rabbitmq', 'mariadb'
+        for name in names:
             processes.stop_all([self._pid_file(name)], 15)
 
     @property

@@ -76,7 +76,7 @@ def test_agent_signals_every_action_that_there_is_something_for(cloud, stacks):
 def test_stack_goes_on_with_the_credentials_of_who_updates_it(cloud, stacks):
     template = base.software(timeout=60)
     stack = stacks(template)
-    assert stack.waiting().put(servers.body()) == 201
+    stack.waiting().answer()
     stack.wait('CREATE_COMPLETE')
     roles = 'member', 'heat_stack_owner'
     with base.in_demo(cloud, 'other', *roles) as member:
@@ -84,7 +84,7 @@ def test_stack_goes_on_with_the_credentials_of_who_updates_it(cloud, stacks):
         for session, who in ((member, 'moon'), (cloud.session(), 'sun')):
             stack.acting_as(session).update(template, who=who)
             waiting = stack.waiting(action='UPDATE')
-            assert waiting.put(servers.body(greeting=f'hello {who}')) == 201
+            waiting.answer(greeting=f'hello {who}')
             stack.wait('UPDATE_COMPLETE')
             assert stack.outputs['deployment_greeting'] == f'hello {who}'
         stack.acting_as(member).remove()
@@ -99,14 +99,13 @@ def test_check_and_updates_repeat_in_place_what_is_gone_or_failed(
 
     def answered(action, status='COMPLETE', **outputs):
         waiting = stack.waiting(action=action)
-        assert waiting.put(servers.body(**outputs)) == 201
+        waiting.answer(**outputs)
         stack.wait(f'{action}_{status}')
         return waiting
 
     created = answered('CREATE')
     # A check runs nothing, and notices what is gone.
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
+    stack.acts(check=None)
     assert stack.deployment().config == created.config
     assert stack.deployment().status == 'COMPLETE'
     path = f'/software_deployments/{created.id}'
@@ -116,8 +115,7 @@ def test_check_and_updates_repeat_in_place_what_is_gone_or_failed(
     assert f'Deployment {created.id} no longer exists' in stack.reason
     stack.update(template)
     again = answered('UPDATE')
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
+    stack.acts(check=None)
     # A failed update is repeated without a change.
     stack.update(template, who='moon')
     failing = answered('UPDATE', 'FAILED', deploy_status_code=7)
@@ -132,7 +130,6 @@ def test_check_and_updates_repeat_in_place_what_is_gone_or_failed(
 
 
 @pytest.mark.quick
-@pytest.mark.timeout(300)
 def test_what_is_cancelled_or_late_is_never_run_and_the_next_works(
     cloud, stacks
 ):
@@ -154,7 +151,7 @@ def test_what_is_cancelled_or_late_is_never_run_and_the_next_works(
         config_id = waiting.config['id']
         base.until(lambda: config_id not in given(), 20)
         # Too late: it is no result, and changes nothing.
-        assert waiting.put(servers.body(greeting='late')) == 201
+        waiting.answer(greeting='late')
         withdrawn.add(config_id)
 
     def ends(status, greeting):
@@ -207,9 +204,9 @@ def test_a_deployment_is_deleted_while_it_waits_or_after_it_failed(stacks):
     """That nothing stays behind is what the fixture ``stacks`` holds."""
     waits, failed = stacks(base.software()), stacks(base.software())
     waiting = waits.waiting()
-    assert failed.waiting().put(servers.body(deploy_status_code=1)) == 201
+    failed.waiting().answer(deploy_status_code=1)
     failed.wait('CREATE_FAILED')
     for stack in (waits, failed):
         stack.remove()
     # Without the container there is no key, or no access at all.
-    assert waiting.put(servers.body()) == conftest.REFUSED
+    assert waiting.put(base.body()) == conftest.REFUSED

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that are followed, and stopped, on servers with the add-on."""
 
-import contextlib
 import hashlib
-import pathlib
 import time
 import uuid
 
@@ -15,6 +13,9 @@ from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 from tests.functional import test_on_call
+
+# With one stack for most of them.
+pytestmark = pytest.mark.long
 
 SECRET = 'open-sesame-of-today'
 
@@ -88,18 +89,7 @@ def commands(cloud, supervised):
     return running.Commands(cloud, stack=supervised[0])
 
 
-def alive(*words):
-    """Return the processes that have one of these command lines."""
-    found = set()
-    for file in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
-        with contextlib.suppress(OSError):
-            line = file.read_bytes().replace(b'\0', b' ')
-            found.add(line.decode().strip())
-    return found & set(words)
-
-
 @pytest.mark.quick
-@pytest.mark.timeout(240)
 def test_a_run_is_followed_while_it_goes_on(commands):
     began = time.monotonic()
     words = 'start', 'TALK', *commands.on, '--follow'
@@ -119,12 +109,11 @@ def test_a_run_is_followed_while_it_goes_on(commands):
     assert said.rstrip().splitlines()[-2] == 'no end', said
 
 
-@pytest.mark.timeout(240)
 def test_what_is_shown_is_what_was_printed_also_after_faults(
     cloud, commands, supervised
 ):
     stack = supervised[0]
-    path = f'{servers.container(stack)}/runs/logs/.*'
+    path = f'.*{stack.container}/runs/logs/.*'
     run = commands.start(
         *('BYTES', *commands.on, '--input', 'pieces=80'),
         *('--input', 'rest=0.2'),
@@ -147,7 +136,6 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
     assert commands('show', run)[0] == 1
 
 
-@pytest.mark.timeout(240)
 def test_a_cancel_stops_what_runs(commands):
     for action, told in (('DAEMON', 'stopped'), ('STUBBORN', 'by force')):
         run = commands.start(action, *commands.on)
@@ -160,13 +148,12 @@ def test_a_cancel_stops_what_runs(commands):
         # Its config is gone, so nobody knows what is hidden in the outputs;
         # the server knew, and has masked what it printed.
         assert commands.logs(run)[1] == b'half\n'
-        assert not alive(*_SLEEPS)
+        assert not base.alive(*_SLEEPS)
     # It keeps no other from it.
     run = commands.start('QUICK', *commands.on)
     base.until(lambda: commands.state(run) == 'complete')
 
 
-@pytest.mark.timeout(240)
 def test_a_run_has_its_time_and_a_power_failure_ends_it(commands, supervised):
     _, agent = supervised
     # As an image may have it.
@@ -189,7 +176,6 @@ def test_a_run_has_its_time_and_a_power_failure_ends_it(commands, supervised):
 
 @pytest.mark.quick
 @conftest.trusted
-@pytest.mark.timeout(240)
 def test_a_deployment_says_that_its_server_has_begun(cloud, stacks, tmp_path):
     # Goes on when it may: a file for each deployment.
     script = """\
@@ -226,7 +212,6 @@ printf ok > "$heat_outputs_path.greeting"
         assert begun(name) == 1
 
 
-@pytest.mark.timeout(240)
 def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
     found = base.software(script='#!/bin/sh\n$who\n')
     resources = found['resources']
@@ -249,32 +234,12 @@ def test_a_cancelled_stack_action_stops_its_scripts(cloud, stacks):
         servers.agent(cloud, stack, 'other', supervised=True),
     ):
         for script in _SLEEPS[4:]:
-            base.until(lambda script=script: alive(script))
+            base.until(lambda script=script: base.alive(script))
         stack.action(cancel_without_rollback=None)
-        base.until(lambda: not alive(*_SLEEPS[4:]))
+        base.until(lambda: not base.alive(*_SLEEPS[4:]))
         stack.wait('CREATE_FAILED')
 
 
-@pytest.mark.long
-@pytest.mark.timeout(240)
-def test_other_agents_report_at_the_end_and_are_not_stopped(cloud, stacks):
-    stack = stacks(template())
-    commands = running.Commands(cloud, stack=stack)
-    with servers.agent(cloud, stack) as agent:
-        stack.wait('CREATE_COMPLETE')
-        run = commands.start('TALK', *commands.on)
-        code, output, said = commands.logs(run, '-f')
-        assert code == 0
-        assert 'sends output only at the end' in said
-        assert output.startswith(b'step 1\n')
-        run = commands.start('BYTES', *commands.on, '--input', 'rest=20')
-        base.until(lambda: len(servers.has_run(agent)) > 2)
-        code, found = commands('cancel', run, '--wait')
-        assert code == 6, found
-
-
-@pytest.mark.long
-@pytest.mark.timeout(300)
 def test_the_page_says_what_the_commands_print(cloud, commands):
     section = pages.read('running-actions', 'Follow it, stop it')
     typist = test_on_call.Typist(cloud.env())
@@ -289,8 +254,6 @@ def test_the_page_says_what_the_commands_print(cloud, commands):
     assert typed == section.count('\n   $ ') == 3
 
 
-@pytest.mark.long
-@pytest.mark.timeout(240)
 def test_a_backup_of_the_readmes_reader_is_seen_while_it_runs(cloud, tmp_path):
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
     typed = ''.join(pages.blocks(pages.readme('A BACKUP of your own')))

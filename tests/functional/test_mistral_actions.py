@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on a running stack, by workflows of a real Mistral."""
 
-import json
 import pathlib
 
 import pytest
@@ -14,7 +13,6 @@ EXAMPLE = base.ROOT / 'contrib/examples/workflows/backup.yaml'
 
 # The sixth field of a pattern is for the seconds.
 OFTEN = '* * * * * */15'
-YEARLY = '0 0 1 1 *'
 
 
 def template():
@@ -31,14 +29,9 @@ def template():
 
 
 @pytest.fixture(scope='module')
-def mistral(cloud):
-    return flows.Executions(cloud.session())
-
-
-@pytest.fixture(scope='module')
 def stack(cloud, module_stacks):
     """A stack whose server has done CREATE, and is switched off then."""
-    found = module_stacks(template(), name='diary', pattern=YEARLY)
+    found = module_stacks(template(), name='diary', pattern=flows.YEARLY)
     with servers.agent(cloud, found):
         found.wait('CREATE_COMPLETE')
     return found
@@ -79,16 +72,9 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
         backup = pathlib.Path(night['output']['path'])
         assert backup.is_relative_to(agent.path)
         assert backup.read_text() == 'CREATE\n'
-        commands = ('software', 'deployment', 'run', 'list')
-        wanted = ('--stack', 'notes', '--state', 'complete')
-        found = json.loads(cloud.openstack(*commands, *wanted, '-f', 'json'))
+        found = cloud.software('run list --stack notes --state complete')
         assert {one['action'] for one in found} == {'BACKUP'}
-        shown = json.loads(
-            cloud.openstack(
-                *('software', 'deployment', 'run', 'show'),
-                *(found[-1]['id'], '-f', 'json'),
-            )
-        )
+        shown = cloud.software(f'run show {found[-1]["id"]}')
         assert shown['created_by'].startswith('demo, by workflow execution ')
         stack.remove()
     assert made() == before
@@ -128,7 +114,7 @@ def test_a_run_outlives_the_workflow_and_ends_by_another(stack, mistral):
     of_the_run = {'run_id': run['id']}
     stopped = mistral.start('software_deployment.wait', **of_the_run)
     waiting = mistral.start('software_deployment.wait', **of_the_run)
-    mistral.stop(stopped)
+    mistral.set_state(stopped, 'CANCELLED')
     assert mistral.end(stopped)['state'] == 'CANCELLED'
     cancelled = mistral.run('software_deployment.cancel', **of_the_run)
     requests = cancelled['output']['run']['requests']

@@ -24,7 +24,7 @@ pytestmark = [
 PASSWORD = 'hunter22-of-a-bmc'
 
 #: Nodes, of which as many as a tenth are faulty in each way.
-MANY = 60
+MANY = 40
 TENTH = MANY // 10
 
 
@@ -231,13 +231,11 @@ def fault(number):
         ({'pm_type': 'pxe_ssh'}, 'Ironic no longer has driver pxe_ssh'),
         ({'pm_type': 'ipmi'}, 'No valid host was found'),
         ({'mac': ['52:54:00']}, "'52:54:00' is not a MAC address"),
-        ({'capabilities': 'uefi'}, 'capabilities must be a map, or a text'),
         ({'mac': [mac(other)]}, f'Its MAC address is that of node{other:03}'),
     )
-    return faults[number // TENTH] if number < MANY // 2 else ({}, '')
+    return faults[number % 4] if number < MANY // 2 else ({}, '')
 
 
-@pytest.mark.timeout(600)
 def test_many_nodes_of_which_many_are_faulty(machines, commands):
     # Of two entries for one machine the first counts.
     order = [*range(MANY // 2, MANY), *range(MANY // 2)]
@@ -280,13 +278,13 @@ def test_many_nodes_of_which_many_are_faulty(machines, commands):
     good = names(range(4 * TENTH, MANY))
     machines.errors = {**dict.fromkeys(failing, 2), **dict.fromkeys(once, 1)}
     machines.stopped, machines.silent = stopped, silent
-    options = '--attempts=2', '--timeout=240', '--concurrency=12'
+    options = '--attempts=2', '--timeout=240', '--concurrency=8'
     with machines.booting():
         code, found = commands.both(
             'introspect', *sorted({*every} - {*silent}), *options
         )
     assert code == 3
-    assert 0 < machines.most <= 12
+    assert 0 < machines.most <= 8
     for group, ending in (
         (good, ('done', 1)),
         (once, ('done', 2)),
@@ -305,7 +303,6 @@ def test_many_nodes_of_which_many_are_faulty(machines, commands):
     assert 'manageable' not in {now[name] for name in silent}
 
 
-@pytest.mark.timeout(300)
 def test_workflows_do_the_same(ironic_cloud, machines, commands):
     # There is nobody at this address, so it never becomes manageable.
     dead = entry(
@@ -318,7 +315,7 @@ def test_workflows_do_the_same(ironic_cloud, machines, commands):
     assert session.put('object-store', path).ok
     assert session.put('object-store', f'{path}/nodes.json', body).ok
 
-    mistral = flows.Executions(session)
+    mistral = flows.Mistral(session)
     ended = mistral.run(
         'nodes.register', nodes={**place, 'bytes': len(body)}, timeout=20
     )

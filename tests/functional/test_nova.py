@@ -10,8 +10,6 @@ from tests.functional import servers
 
 pytestmark = [
     pytest.mark.long,
-    # The first one installs Nova.
-    pytest.mark.timeout(600),
     pytest.mark.skipif(
         conftest.PROFILE != 'small',
         reason='Nova is an addition to the profile small',
@@ -136,14 +134,11 @@ def test_nova_starts_it_and_while_off_or_resized_it_keeps_its_disk(
     stack.wait('UPDATE_COMPLETE')
     assert greeting(stack) == 'hello moon'
     # Nova suspends it, and Heat runs nothing on it.
-    stack.action(suspend=None)
-    stack.wait('SUSPEND_COMPLETE')
+    stack.acts(suspend=None)
     assert nova.servers() == {server: 'SUSPENDED'}
-    stack.action(resume=None)
-    stack.wait('RESUME_COMPLETE')
+    stack.acts(resume=None)
     assert nova.servers() == {server: 'ACTIVE'}
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
+    stack.acts(check=None)
     updated = config_of(stack)
     resized = template('TEMP_URL_POLL', server={'flavor': 'medium'})
     stack.updated(resized, who='mars')
@@ -218,8 +213,7 @@ def test_a_server_that_is_gone_is_replaced(nova, stacks):
     stack = stacks(template('CFN_SIGNAL')).created()
     former = server_of(stack)
     nova.delete(former)
-    stack.action(check=None)
-    stack.wait('CHECK_FAILED')
+    stack.acts('FAILED', check=None)
     assert stack.resource('server')['resource_status'] == 'CHECK_FAILED'
     stack.updated(template('CFN_SIGNAL'), who='moon')
     assert greeting(stack) == 'hello moon'

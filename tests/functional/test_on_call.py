@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page for the person on call says what the commands print."""
 
-from concurrent import futures
 import contextlib
 import itertools
 import re
@@ -14,6 +13,7 @@ import pytest
 from tests import pages
 from tests import pipelines
 from tests.functional import base
+from tests.functional import running
 from tests.functional import servers
 
 EXAMPLES = base.ROOT / 'contrib/examples'
@@ -119,28 +119,16 @@ class Typist:
 
 @contextlib.contextmanager
 def databases(cloud, *stacks):
-    """Switch the databases of stacks on; by name: their servers."""
-    agents = {
-        f'{stack.name} {name}': servers.agent(cloud, stack, name)
-        for stack in stacks
-        for name in ('orders', 'stock', 'users')
-    }
-    with futures.ThreadPoolExecutor(4) as executor:
-        try:
-            list(executor.map(lambda one: one.start(), agents.values()))
-            for stack in stacks:
-                stack.wait('CREATE_COMPLETE', 200)
-            yield agents
-            for stack in stacks:
-                stack.delete()
-            for stack in stacks:
-                stack.wait('DELETE_COMPLETE', 200)
-        finally:
-            list(executor.map(lambda one: one.stop(), agents.values()))
+    """Switch the databases of stacks on; in the end the stacks go."""
+    names = 'orders', 'stock', 'users'
+    with running.switched_on(cloud, stacks, names) as agents:
+        for stack in stacks:
+            stack.wait('CREATE_COMPLETE', 200)
+        yield agents
+        base.purge(stacks)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
     stack = stacks((EXAMPLES / 'software.yaml').read_text(), name='web')
     shop = stacks(
@@ -151,7 +139,7 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
     typist, page = Typist(cloud.env(), tmp_path), pages.read('on-call')
     with (
         servers.agent(cloud, stack, 'web_server') as agent,
-        databases(cloud, shop) as others,
+        databases(cloud, shop) as (orders, *_),
     ):
         stack.wait('CREATE_COMPLETE', 200)
 
@@ -162,7 +150,7 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
             base.until(lambda: stack.outputs['night'] == 'complete')
 
         # A device where each write finds no space.
-        backup = others['shop orders'].path / 'tmp/database/backup'
+        backup = orders.path / 'tmp/database/backup'
         events = {
             'a disk is full': lambda: backup.symlink_to('/dev/full'),
             'the disk has room again': backup.unlink,
@@ -197,7 +185,6 @@ def test_the_commands_of_the_page_print_what_it_says(cloud, stacks, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_a_rolling_restart_over_two_stacks(cloud, stacks):
     section = pages.read('many-servers')
     section = section.partition('\nA rolling restart over ')[2]
@@ -218,7 +205,7 @@ def test_a_rolling_restart_over_two_stacks(cloud, stacks):
     def restarts():
         return sorted(
             float(line)
-            for agent in agents.values()
+            for agent in agents
             for file in (agent.path / 'tmp/database').glob('restarts')
             for line in file.read_text().split()
         )

@@ -7,11 +7,7 @@ import pytest
 import yaml
 
 from tests.functional import base
-from tests.functional import flows
 from tests.functional import planning
-
-# Each command takes its time where many run at once.
-pytestmark = pytest.mark.timeout(300)
 
 PASSWORD = 'set-by-hand-and-hidden'
 
@@ -31,11 +27,6 @@ def plans(cloud, tmp_path):
     for one in made:
         one.purge()
     planning.forget_validations(cloud.session())
-
-
-@pytest.fixture(scope='module')
-def mistral(cloud):
-    return flows.Executions(cloud.session())
 
 
 @pytest.mark.long

@@ -3,22 +3,19 @@
 
 import io
 
-from keystoneauth1 import session as ks_session
-from keystoneauth1.identity import v3
 import pytest
 
 from heat_plugins import errors
 from heat_plugins import pools
 from heat_plugins.clients import heat_plans
 from heat_plugins.clients import mistral_plans
-from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import selection
 from tests import sample_plan
-from tests.unit.plans import fakes
+from tests.functional import running
 
 TEMPLATE = b'heat_template_version: 2021-04-16\n'
 
@@ -34,17 +31,7 @@ FILES = {
 @pytest.fixture(name='plans')
 def no_plans(cloud):
     """The plans, none before and none after."""
-    env = cloud.env()
-    auth = v3.Password(
-        auth_url=env['OS_AUTH_URL'],
-        username=env['OS_USERNAME'],
-        password=env['OS_PASSWORD'],
-        project_name=env['OS_PROJECT_NAME'],
-        user_domain_id='default',
-        project_domain_id='default',
-    )
-    verify = env.get('OS_CACERT') or True
-    reached = rest.Cloud(ks_session.Session(auth=auth, verify=verify))
+    reached = running.logged_in(cloud)
     registry = mistral_plans.MistralRegistry(reached)
     found = plan_service.Plans(
         swift.connect(reached), registry, heat_plans.PlanStacks(reached)
@@ -100,7 +87,6 @@ def test_a_plan_is_made_changed_exported_and_deleted(plans):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_a_plan_from_the_field_works(plans):
     plan = plans.create('sample', sample_plan.content(), render=True)
     assert len(plan.entries) == 1092
@@ -135,14 +121,3 @@ def test_a_plan_from_the_field_works(plans):
     path = 'environments/storage/cinder-netapp-config.yaml'
     [missing] = plans.resolve(plans.select('sample', {path: True})).warnings
     assert f'{path} refers to environments/puppet/services/' in missing
-
-
-@pytest.mark.parametrize('version', sample_plan.RELEASES)
-def test_later_releases_of_it_are_created_and_chosen(version):
-    plans = fakes.Cloud().plans
-    plan = plans.create('sample', sample_plan.content(version), render=True)
-    assert 'Controller' in [role.name for role in plans.roles(plan)]
-    path = 'environments/network-isolation.yaml'
-    plan = plans.select('sample', {path: True}, requirements=True)
-    assert path in plan.environment.enabled
-    assert plans.resolve(plan).warnings == ()

@@ -7,7 +7,6 @@ what says no.
 
 import json
 import re
-import subprocess
 
 import pytest
 
@@ -19,71 +18,45 @@ from tests.functional import planning
 from tests.functional import servers
 from tests.functional import test_status
 
-pytestmark = pytest.mark.skipif(
-    conftest.PROFILE != 'small' or conftest.STORE != 'swift',
-    reason='leaves services out of the profile small',
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        conftest.PROFILE != 'small' or conftest.STORE != 'swift',
+        reason='leaves services out of the profile small',
+    ),
+]
 
-#: What needs the object store, and what needs Mistral.
-OF_SWIFT = {
+#: What does not work; the mini cloud has no Zaqar.
+ABSENT = {
     'Deployments by TEMP_URL_POLL',
+    'Deployments by ZAQAR_SIGNAL',
     'Live output and stopping of runs',
     'Machines that join',
     'Plans',
     'Plans by workflow',
+    'Workflows',
 }
-OF_MISTRAL = {'Workflows', 'Cron triggers', 'Plans by workflow'}
-
-#: The mini cloud has no Zaqar.
-NEVER = {'Deployments by ZAQAR_SIGNAL'}
 
 
-@pytest.fixture(scope='module', params=['mistral', 'swift'])
-def lacking(request):
-    """A cloud, and a service that it lacks; it never has Mistral."""
-    omitted = sorted({'mistral', request.param})
-    for found in conftest.clouds(request, 'poor', omitted=omitted):
-        yield request.param, found
+@pytest.fixture(scope='module')
+def without_mistral(request):
+    yield from conftest.clouds(request, 'poor', omitted=['mistral'])
 
 
-def run(cloud, command):
-    return subprocess.run(
-        command.split(), env=cloud.env(), capture_output=True, text=True
-    )
+@pytest.fixture
+def bare(without_mistral):
+    """The same cloud; its catalogue has no object store, either."""
+    with base.no_store(without_mistral):
+        yield without_mistral
 
 
-def test_the_status_names_what_does_not_work_and_the_rest_does(
-    lacking, tmp_path
-):
-    service, cloud = lacking
-    _, rows = test_status.status(cloud, 'feature', 'list', '-f', 'json')
-    absent = {row['name']: row['reason'] for row in rows if not row['works']}
-    # Whether triggers fire is not known where there are none.
-    absent.pop('Cron triggers', None)
-    wanted = OF_MISTRAL | (OF_SWIFT if service == 'swift' else set())
-    assert set(absent) == (wanted | NEVER) - {'Cron triggers'}
-    text = 'object-store' if service == 'swift' else 'workflowv2'
-    assert absent['Plans by workflow'] == f'{wording.no_service(text)}.'
-
-    # Deployments by Heat's own transports.
-    stack = base.Stack(cloud.session(), base.software(signal_transport='AUTO'))
-    with servers.agent(cloud, stack):
-        stack.wait('CREATE_COMPLETE')
-    shown = stack.resource('deployment', 'signal_transport')['attributes']
-    assert shown['signal_transport'] == (
-        'CFN_SIGNAL' if service == 'swift' else 'TEMP_URL_POLL'
-    )
-    assert stack.outputs['deployment_greeting'] == 'hello world'
-    stack.remove()
-
-    # Plans need the object store, and no Mistral.
-    if service == 'mistral':
-        plan = planning.Plan(cloud, tmp_path, 'shop')
-        plan.make(planning.files())
-        assert plan('parameter set', 'who=you')
-        assert plan('deploy')['status'] == 'CREATE_COMPLETE'
-        assert plan('diff') == []
-        plan.purge()
+def test_plans_need_no_mistral(without_mistral, tmp_path):
+    plan = planning.Plan(without_mistral, tmp_path, 'shop')
+    plan.make(planning.files())
+    assert plan('parameter set', 'who=you')
+    assert plan('deploy')['status'] == 'CREATE_COMPLETE'
+    assert plan('diff') == []
+    plan.purge()
 
 
 #: What shows each row of "What works" among the commands of the page.
@@ -99,12 +72,14 @@ SHOWN = {
 }
 
 
-@pytest.mark.long
-@pytest.mark.timeout(400)
-def test_each_row_of_the_page_works_as_it_is_typed(lacking):
-    service, bare = lacking
-    if service != 'swift':
-        pytest.skip('this cloud has an object store')
+def test_the_status_names_what_is_absent_and_each_row_of_the_page_works(bare):
+    _, rows = test_status.status(bare, 'feature', 'list', '-f', 'json')
+    absent = {row['name']: row['reason'] for row in rows if not row['works']}
+    # Whether triggers fire is not known where there are none.
+    absent.pop('Cron triggers', None)
+    assert set(absent) == ABSENT
+    said = f'{wording.no_service("object-store")}.'
+    assert absent['Plans by workflow'] == said
     section = pages.read('without-object-store', 'What works')
     typed = '\n'.join(pages.blocks(section))
     assert re.findall(r'^   \* - (.+)$', section, re.M)[1:] == [*SHOWN]
@@ -114,16 +89,16 @@ def test_each_row_of_the_page_works_as_it_is_typed(lacking):
     stack = base.Stack(bare.session(), text, name='web')
     with servers.agent(bare, stack, 'web_server'):
         stack.wait('CREATE_COMPLETE')
+        shown = stack.resource('page_deployment', 'signal_transport')
+        assert shown['attributes']['signal_transport'] == 'CFN_SIGNAL'
         servers.type_script(typed, base.ROOT, bare.env())
         # Those of web, that of the group, and that by the URL.
+        done = ['complete'] * 5
         base.until(
-            lambda: (
-                [each['state'] for each in software(bare, 'run list')]
-                == ['complete'] * 5
-            )
+            lambda: [e['state'] for e in bare.software('run list')] == done
         )
-        command = 'openstack stack resource show rolling deployments'
-        shown = run(bare, f'{command} --with-attr members -f json').stdout
+        command = 'stack resource show rolling deployments -f json'
+        shown = bare.openstack(*command.split(), '--with-attr', 'members')
         earlier, later = sorted(
             json.loads(shown)['attributes']['members'].values(),
             key=lambda one: str(one['delivered_at']),
@@ -132,24 +107,12 @@ def test_each_row_of_the_page_works_as_it_is_typed(lacking):
         assert earlier['ended_at'] <= later['delivered_at']
         (printed,) = [
             each['id']
-            for each in software(bare, 'run list --stack web')
+            for each in bare.software('run list --stack web')
             if each['action'] == 'APPLY'
         ]
-        outputs = software(bare, f'run output {printed}')
+        outputs = bare.software(f'run output {printed}')
         assert outputs['deploy_stdout'].endswith('\n20000\n')
-        command = 'openstack stack delete --yes --wait'
-        run(bare, f'{command} web rolling notes').check_returncode()
+        command = 'stack delete --yes --wait web rolling notes'
+        bare.openstack(*command.split())
     for name in ('first', 'second', 'notes'):
         bare.agent(name).stop(remove=True)
-    for each in software(bare, 'run list'):
-        software(bare, f'run delete {each["id"]}', shown=False)
-
-
-def software(cloud, command, *, shown=True):
-    """Return what a command of ours prints."""
-    words, _, script = command.partition(' -- ')
-    words = f'openstack software deployment {words}'
-    words += ' -f json' * shown + (f' -- {script}' if script else '')
-    done = run(cloud, words)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout) if shown else None

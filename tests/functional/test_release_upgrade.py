@@ -10,8 +10,8 @@ import pytest
 
 from tests.functional import base
 from tests.functional import conftest
+from tests.functional import flows
 from tests.functional import running
-from tests.functional import servers
 
 from minicloud_lib import files  # isort: skip
 from minicloud_lib import venv  # isort: skip
@@ -73,31 +73,17 @@ class Cloud(base.minicloud_client.Cloud):
         ).stdout
 
 
-def _git(folder, *arguments, check=True, remedy=''):
-    done = subprocess.run(
-        ['git', '-C', folder, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
-    if check and done.returncode:
-        pytest.fail(f'git {arguments[0]}: {done.stderr}{remedy}')
-    return done
-
-
 @pytest.fixture
 def former(tmp_path):
     """The source tree of the former release."""
     tree = tmp_path / 'former'
-    _git(tmp_path, 'clone', '--quiet', '--no-checkout', str(base.ROOT), tree)
-    if _git(base.ROOT, 'cat-file', '-e', FORMER, check=False).returncode:
-        # A shallow clone: where it came from has the rest.
-        origin = _git(base.ROOT, 'remote', 'get-url', 'origin', check=False)
-        _git(
-            *(tree, 'fetch', '--quiet', '--depth', '1'),
-            *(origin.stdout.strip() or 'origin', FORMER),
-            remedy='run here: git fetch --unshallow',
-        )
-    _git(tree, 'checkout', '--quiet', FORMER)
+    script = (
+        'git clone --quiet --no-checkout "$1" "$2" && '
+        'git -C "$2" checkout --quiet "$3"'
+    )
+    command = ['sh', '-c', script, 'sh', base.ROOT, tree, FORMER]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert not done.returncode, f'{done.stderr}; try git fetch --unshallow'
     return tree
 
 
@@ -126,22 +112,7 @@ def _shop():
     for name, options in _GROUPS.items():
         group = base.group(2, **options)
         template['resources'][name] = group['resources']['group']
-    template['resources'] |= {
-        'workflow': {
-            'type': 'OS::Mistral::Workflow',
-            'properties': {
-                'type': 'direct',
-                'tasks': [{'name': 'task', 'action': 'std.noop'}],
-            },
-        },
-        'trigger': {
-            'type': 'OS::Mistral::CronTrigger',
-            'properties': {
-                'pattern': '0 0 1 1 *',
-                'workflow': {'name': {'get_resource': 'workflow'}},
-            },
-        },
-    }
+    template['resources'] |= flows.scheduled(1)['resources']
     return template
 
 
@@ -171,14 +142,12 @@ def _answer(stack, action, greeting):
             and 'deploy_signal_id' in [one['name'] for one in config['inputs']]
         ]
 
-    url = base.signal_url(base.until(given)[-1])
-    assert base.put(url, servers.body(greeting=greeting)) == 201
+    base.answer(base.until(given)[-1], greeting=greeting)
 
 
 @pytest.mark.skipif(
     conftest.PROFILE != 'small', reason='others have no environment of theirs'
 )
-@pytest.mark.timeout(600)
 def test_what_the_former_release_stored_goes_on(cloud):
     found, upgrade = cloud
     session = found.session()
@@ -198,8 +167,7 @@ def test_what_the_former_release_stored_goes_on(cloud):
     handed = _handed(waiting)
     assert handed.keys() == former.keys()
     for config in handed.values():
-        body = servers.body(greeting='late')
-        assert base.put(base.signal_url(config), body) == 201
+        base.answer(config, greeting='late')
     waiting.wait('CREATE_COMPLETE')
     assert waiting.outputs['deployment_greeting'] == 'late'
     assert _handed(waiting).keys() == former.keys()

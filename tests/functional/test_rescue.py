@@ -8,14 +8,10 @@ import pytest
 from tests.functional import base
 from tests.functional import conftest
 from tests.functional import kills
-from tests.functional import servers
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        conftest.PROFILE != 'small', reason='other engines look there'
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    conftest.PROFILE != 'small', reason='other engines look there'
+)
 
 
 def test_what_a_dead_engine_waited_for_goes_on_and_is_not_run_again(alone):
@@ -33,7 +29,7 @@ def test_what_a_dead_engine_waited_for_goes_on_and_is_not_run_again(alone):
     logged = dies()
     alone.start('heat')
     base.until(lambda: logged('waits for a signal of CREATE'))
-    assert before.put(servers.body()) == 201
+    before.answer()
     stack.wait('CREATE_COMPLETE')
     after = stack.deployment()
     assert (after.id, after.config['id']) == (before.id, before.config['id'])
@@ -42,7 +38,7 @@ def test_what_a_dead_engine_waited_for_goes_on_and_is_not_run_again(alone):
     before = stack.waiting(action='DELETE')
     logged = dies()
     # The script runs once: whoever resumes it looks for the result first.
-    assert before.put(servers.body()) == 201
+    before.answer()
     alone.start('heat')
     # To look at the stack itself would be to touch it.
     base.until(lambda: logged('while it worked on deployment of stack'), 60)
@@ -78,6 +74,7 @@ def test_a_stack_goes_on_whose_engine_died_between_two_resources(alone):
     alone.start('heat')
     stack.wait('CREATE_COMPLETE')
     assert 'stands still in CREATE' in alone.log('heat').read_text()
+    stack.remove()
 
 
 @pytest.mark.long
@@ -106,12 +103,14 @@ def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
 def test_a_server_loses_what_an_engine_withdrew_before_it_died(alone):
     stack = base.Stack(alone.session(), base.software())
     config_id = stack.waiting().config['id']
-    database = kills.Database(alone.path / 'data/heat.sqlite')
-    database.arm(kills.TELL)
-    stack.action(cancel_without_rollback=None)
-    base.until(database.is_held)
-    alone.crash('heat')
-    database.disarm()
+    database = kills.Database(alone)
+    kills.strike(
+        alone,
+        database,
+        kills.TELL,
+        lambda: stack.action(cancel_without_rollback=None),
+        lambda: True,
+    )
     states = {row.config_id: row.status for row in database.rows()}
     assert states[config_id] == 'FAILED'
     given = [

@@ -31,11 +31,9 @@ def test_it_answers_as_the_fake_of_the_unit_tests(cloud):
         swift.KeystoneTransport(running.logged_in(cloud, user))
         for user in ('demo', 'other')
     )
-    found = rgw_script.run(*both)
-    assert found == rgw_script.EXPECTED
+    assert rgw_script.unexpected(*both) == {}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.usefixtures('default_form')
 def test_deployments_complete_in_ceph_s_default_form_as_the_status_says(
     cloud, stacks

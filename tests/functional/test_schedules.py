@@ -3,7 +3,6 @@
 
 import datetime
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ import pytest
 import yaml
 
 from tests.functional import base
-from tests.functional import conftest
 from tests.functional import running
 from tests.functional import servers
 
@@ -53,17 +51,11 @@ def template(journal, **properties):
     return whole
 
 
-def openstack(cloud, *words):
-    """Run a command about deployments; return what it shows."""
-    command = 'software', 'deployment', *words, '-f', 'json'
-    return json.loads(cloud.openstack(*command))
-
-
-def started(cloud):
+def started(cloud, stack):
     """Return the runs that the schedule has started."""
     return [
         run
-        for run in running.client(cloud).list()
+        for run in running.client(cloud).list(stack=stack.id)
         if run.created_by == 'schedule schedule'
     ]
 
@@ -91,7 +83,7 @@ def test_each_minute_is_a_run(cloud, stacks, tmp_path):
         assert found['last_outcome'] == 'complete', found
         assert found['reason'] == ''
         assert lines(journal)[0] == 'BACKUP 9'
-        (listed,) = openstack(cloud, 'schedule', 'list', 'shop')
+        (listed,) = cloud.software('schedule list shop')
         assert (listed['schedule'], listed['paused']) == ('schedule', '')
         paused = schedule(cloud, 'pause', '--note', 'a release')
         assert (paused['paused'], paused['next_times']) == ('a release', [])
@@ -101,10 +93,9 @@ def test_each_minute_is_a_run(cloud, stacks, tmp_path):
         assert len(schedule(cloud, 'resume')['next_times']) == 5
         schedule(cloud, 'pause')
         base.until(lambda: ended(stack), 120)
-    stack.action(suspend=None)
-    stack.wait('SUSPEND_COMPLETE')
+    stack.acts(suspend=None)
     assert schedule(cloud, 'show')['last_outcome'] == 'complete'
-    made = started(cloud)
+    made = started(cloud, stack)
     assert {found['last_run'], ran} <= {each.id for each in made}
     assert {each.state for each in made} == {'complete'}
     assert len(lines(journal)) == len(made)
@@ -113,12 +104,10 @@ def test_each_minute_is_a_run(cloud, stacks, tmp_path):
 
 
 def schedule(cloud, verb, *options):
-    words = 'schedule', verb, 'shop', 'schedule'
-    return openstack(cloud, *words, *options)
+    return cloud.software(f'schedule {verb} shop schedule', *options)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_engines_that_die_make_one_run_of_each_time(alone, tmp_path):
     journal = tmp_path / 'journal'
     tick = int(time.time()) // 60 * 60 + 120
@@ -141,20 +130,21 @@ def test_engines_that_die_make_one_run_of_each_time(alone, tmp_path):
         span = '--from', f'{first:%FT%H:%M}', '--to', f'{last:%FT%H:%M}'
         shown = schedule(alone, 'backfill', *span, '--dry-run')
         assert [each['state'] for each in shown] == ['not started'] * 2
-        assert len(started(alone)) == 1
+        assert len(started(alone, stack)) == 1
         schedule(alone, 'backfill', *span)
         alone.crash('heat')
         alone.start('heat')
         for _ in range(2):
             done = schedule(alone, 'backfill', *span, '--wait')
             assert [each['state'] for each in done] == ['complete'] * 2
-        made = started(alone)
+        made = started(alone, stack)
     assert {each['run'] for each in done} <= {each.id for each in made}
     assert {each.state for each in made} == {'complete'}
     # Each has run once.
     assert len(made) == len(lines(journal)) == 3, (lines(journal), made)
     assert schedule(alone, 'show')['backfill'] == 0
     assert stack.outputs['missed'] == 0
+    stack.remove()
 
 
 NOTICES = base.ROOT / 'contrib/examples/notices'
@@ -167,28 +157,12 @@ echo 'a word that must stay here'
 ! test -e "$journal.bad"
 """
 
-_CONF = """\
-[heat_plugins]
-rescue_interval = 3
-notify_hosts = http://127.0.0.1,http://127.0.0.1:{port}
-"""
-
-
-@pytest.fixture
-def telling(request):
-    """A cloud whose heat-engine may tell a receiver on this machine."""
-    with socket.create_server(('127.0.0.1', 0)) as found:
-        port = found.getsockname()[1]
-    conf = _CONF.format(port=port)
-    for cloud in conftest.clouds(request, 'notices', conf):
-        yield cloud, port
-
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
-def test_a_failure_and_the_recovery_are_told(telling, tmp_path):
-    cloud, port = telling
-    hook = {'url': f'http://127.0.0.1:{port}/p4th', 'secret': SECRET}
+def test_a_failure_and_the_recovery_are_told(
+    cloud, stacks, hook_port, tmp_path
+):
+    hook = {'url': f'http://127.0.0.1:{hook_port}/p4th', 'secret': SECRET}
     journal, log = tmp_path / 'journal', tmp_path / 'log'
     bad = tmp_path / 'journal.bad'
     bad.touch()
@@ -204,7 +178,7 @@ def test_a_failure_and_the_recovery_are_told(telling, tmp_path):
     content['outputs']['notify_error'] = {
         'value': {'get_attr': ['schedule', 'notify_error']}
     }
-    stack = base.Stack(cloud.session(), content, name='shop').created()
+    stack = stacks(content, name='shop').created()
     assert schedule(cloud, 'pause')['notify'] == 'http://127.0.0.1'
 
     def run():
@@ -229,7 +203,7 @@ def test_a_failure_and_the_recovery_are_told(telling, tmp_path):
         run()
         assert time.monotonic() - begun < 90
         receiver = subprocess.Popen(
-            [sys.executable, str(NOTICES / 'receiver.py'), str(port)],
+            [sys.executable, str(NOTICES / 'receiver.py'), str(hook_port)],
             env={'NOTICE_SECRET': SECRET},
             stdout=out,
             stderr=subprocess.DEVNULL,
@@ -243,8 +217,8 @@ def test_a_failure_and_the_recovery_are_told(telling, tmp_path):
             # A run that a command starts is told as well.
             file = tmp_path / 'notify.json'
             file.write_text(json.dumps(hook))
-            words = f'run start BACKUP --stack shop --notify {file}'.split()
-            by_command = openstack(cloud, *words)
+            words = f'run start BACKUP --stack shop --notify {file}'
+            by_command = cloud.software(words)
             assert by_command['notify'] == 'http://127.0.0.1'
             first, second, third, fourth = told(4)
         finally:

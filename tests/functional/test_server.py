@@ -180,9 +180,19 @@ class Pair:
     def update(self, who):
         self.stack.update(self._template, timeout_mins=30, who=who)
 
-    def start_backups(self):
+    def do(self, command):
+        for machine in self.both:
+            assert machine.does(command)
+
+    def start_backups(self, held=False):
+        """Start them; return once they run, if they wait for `release`."""
+        if held:
+            for machine in self.both:
+                machine.hold()
         for machine in self.both:
             machine.starts_backup()
+        if held:
+            self.are_in_mid_action()
 
     def backups_complete(self):
         for machine in self.both:
@@ -222,19 +232,14 @@ def test_they_run_what_their_user_data_leads_them_to(pair):
 
 
 def test_a_clock_that_is_an_hour_wrong_does_no_harm(pair):
-    for machine in pair.both:
-        assert machine.does('date -s "+1 hour"')
+    pair.do('date -s "+1 hour"')
     pair.start_backups()
     pair.backups_complete()
-    for machine in pair.both:
-        assert machine.does('hwclock --hctosys')
+    pair.do('hwclock --hctosys')
 
 
 def test_a_result_waits_for_a_network_that_is_away_for_a_minute(pair):
-    for machine in pair.both:
-        machine.hold()
-    pair.start_backups()
-    pair.are_in_mid_action()
+    pair.start_backups(held=True)
     for machine in pair.both:
         machine.server.unplug()
         machine.release()
@@ -248,8 +253,7 @@ def test_a_result_waits_for_a_network_that_is_away_for_a_minute(pair):
 
 def test_a_disk_that_was_full_delays_an_action(pair):
     make_room = f'rm -r /root/full && {_advice()}'
-    for machine in pair.both:
-        assert machine.does(_FILL_DISK)
+    pair.do(_FILL_DISK)
     pair.start_backups()
     for machine in pair.both:
         said = 'journalctl -u os-collect-config | grep -F "No space left"'
@@ -266,12 +270,8 @@ def _advice():
 
 
 def test_a_reboot_in_mid_action_fails_it_only_with_the_add_on(pair):
-    for machine in pair.both:
-        machine.hold()
-    pair.start_backups()
-    pair.are_in_mid_action()
-    for machine in pair.both:
-        assert machine.does('systemctl --no-block reboot')
+    pair.start_backups(held=True)
+    pair.do('systemctl --no-block reboot')
     for machine in pair.both:
         machine.is_back()
     assert 'stopped before' in pair.supervised.ends('failed')['reason']

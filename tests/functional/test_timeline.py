@@ -5,8 +5,6 @@ import contextlib
 import json
 from xml.etree import ElementTree as etree
 
-import pytest
-
 from tests.functional import base
 from tests.functional import running
 from tests.functional import servers
@@ -31,7 +29,6 @@ _MORE = {
 _SVG = '{http://www.w3.org/2000/svg}'
 
 
-@pytest.mark.timeout(300)
 def test_a_timeline_shows_deployments_runs_and_executions(
     cloud, stacks, tmp_path
 ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How servers are handed configs, and how their results come back."""
+"""How the results of servers come back."""
 
 import pytest
 
@@ -70,24 +70,3 @@ def test_user_without_the_swift_role_is_told_so_and_auto_passes_over(
     assert 'operator role' in refused.reason
     # Ceph's gateway takes no token of theirs.
     assert {'swift': '403', 'rgw': '401'}[conftest.STORE] in refused.reason
-
-
-@conftest.trusted
-@conftest.signed_by_heat
-def test_server_is_handed_its_configs_by_heat_and_by_swift(
-    cloud, stacks, folder
-):
-    for server in (
-        {'software_config_transport': 'POLL_SERVER_HEAT'},
-        {
-            'software_config_transport': 'POLL_TEMP_URL',
-            'deployment_swift_data': folder,
-        },
-    ):
-        template = base.software(server=server)
-        stack = stacks(template)
-        with servers.agent(cloud, stack):
-            stack.wait('CREATE_COMPLETE')
-            assert stack.outputs['deployment_greeting'] == 'hello world'
-            stack.updated(template, who='moon')
-        assert stack.outputs['deployment_greeting'] == 'hello moon'

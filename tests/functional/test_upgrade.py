@@ -5,30 +5,14 @@ import pytest
 
 from tests.functional import base
 from tests.functional import conftest
-from tests.functional import servers
+from tests.functional import flows
 
 pytestmark = pytest.mark.long
-
-MISTRAL = 'workflowv2'
 
 #: Both know this name.
 TEMPLATE = base.software(signal_transport='TEMP_URL_SIGNAL')
 
 MEMBERS = {'member0', 'member1', 'member2'}
-
-
-@pytest.fixture(scope='module')
-def changing(request):
-    """A cloud, with Heat's own classes so far; and what changes them."""
-    for cloud in conftest.clouds(
-        request, 'upgrade', conftest.ALONE, plugin='none'
-    ):
-
-        def change(plugin, cloud=cloud):
-            cloud.again(plugin=plugin)
-            assert base.has_ours(cloud) == (plugin != 'none')
-
-        yield cloud, change
 
 
 def _handed(stack, action, before):
@@ -51,33 +35,9 @@ def _updates(stack):
     stack.update(TEMPLATE, who='moon')
     handed = _handed(stack, 'UPDATE', before and before.config['id'])
     assert handed.inputs['who'] == 'moon'
-    assert handed.put(servers.body(greeting='after')) == 201
+    handed.answer(greeting='after')
     stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'after'
-
-
-def _scheduled(month):
-    """Return a template of a workflow and its trigger, as both know them."""
-    return {
-        'heat_template_version': '2021-04-16',
-        'resources': {
-            'workflow': {
-                'type': 'OS::Mistral::Workflow',
-                'properties': {
-                    'type': 'direct',
-                    'description': f'for month {month}',
-                    'tasks': [{'name': 'task', 'action': 'std.noop'}],
-                },
-            },
-            'trigger': {
-                'type': 'OS::Mistral::CronTrigger',
-                'properties': {
-                    'pattern': f'0 0 1 {month} *',
-                    'workflow': {'name': {'get_resource': 'workflow'}},
-                },
-            },
-        },
-    }
 
 
 def _in_mistral(cloud, stack):
@@ -88,7 +48,7 @@ def _in_mistral(cloud, stack):
             ('workflows', 'definition'),
             ('cron_triggers', 'pattern'),
         )
-        for one in cloud.session().get(MISTRAL, f'/{kind}').json()[kind]
+        for one in cloud.session().get(flows.MISTRAL, f'/{kind}').json()[kind]
         if one['name'].startswith(f'{stack.name}-')
     ]
 
@@ -107,11 +67,13 @@ class Shop:
         session = cloud.session()
         software = [base.Stack(session, TEMPLATE) for _ in range(3)]
         self._complete, self._going, self.waiting = software
-        self._flows = [base.Stack(session, _scheduled(1)) for _ in range(2)]
+        self._flows = [
+            base.Stack(session, flows.scheduled(1)) for _ in range(2)
+        ]
         made += [*software, *self._flows]
         first, second, self.handed = [each.waiting() for each in software]
         for handed in (first, second):
-            assert handed.put(servers.body(greeting='before')) == 201
+            handed.answer(greeting='before')
         for stack in (self._complete, self._going, *self._flows):
             stack.wait('CREATE_COMPLETE')
 
@@ -120,7 +82,7 @@ class Shop:
         _updates(self._complete)
         self._going.remove()
         updated, deleted = self._flows
-        updated.updated(_scheduled(2))
+        updated.updated(flows.scheduled(2))
         text, pattern = _in_mistral(self._cloud, updated)
         assert 'for month 2' in text
         assert pattern == '0 0 1 2 *'
@@ -132,12 +94,15 @@ class Shop:
 
 # Heat looks for the signals of its own itself, also then.
 @conftest.trusted
-@pytest.mark.timeout(600)
-def test_stacks_go_on_in_both_directions(changing):
-    cloud, change = changing
-    change('none')
-    session, made = cloud.session(), []
+def test_stacks_go_on_in_both_directions(alone):
+    cloud, session, made = alone, alone.session(), []
     before = base.Leftovers.of(cloud)
+
+    def change(plugin):
+        cloud.again(plugin=plugin)
+        assert base.has_ours(cloud) == (plugin != 'none')
+
+    change('none')
     try:
         group = base.group(3)
         grouped = base.Stack(session, group)
@@ -153,9 +118,9 @@ def test_stacks_go_on_in_both_directions(changing):
         # What was in mid-flight is handed out again; the answer to what Heat's
         # own class had handed out is not taken for that of ours.
         stack, handed = shop.waiting, shop.handed
-        assert handed.put(servers.body(greeting='to heat')) == 201
+        handed.answer(greeting='to heat')
         again = _handed(stack, 'CREATE', handed.config['id'])
-        assert again.put(servers.body(greeting='to ours')) == 201
+        again.answer(greeting='to ours')
         stack.wait('CREATE_COMPLETE')
         assert stack.outputs['deployment_greeting'] == 'to ours'
         _updates(stack)
@@ -173,7 +138,7 @@ def test_stacks_go_on_in_both_directions(changing):
 
         shop = Shop(cloud, made)
         # Of a type that Heat lacks.
-        run = _scheduled(1)
+        run = flows.scheduled(1)
         run['resources']['run'] = {
             'type': 'OS::Mistral::Execution',
             'properties': {'workflow': {'get_resource': 'workflow'}},
@@ -193,11 +158,11 @@ def test_stacks_go_on_in_both_directions(changing):
         assert not _given(single) & given
         # What was waiting stays in progress, as Heat has it, until an update.
         stack, handed = shop.waiting, shop.handed
-        handed.put(servers.body(greeting='late'))
+        handed.put(base.body(greeting='late'))
         assert stack.status == 'CREATE_IN_PROGRESS'
         stack.update(TEMPLATE)
         again = _handed(stack, 'CREATE', handed.config['id'])
-        assert again.put(servers.body(greeting='again')) == 201
+        again.answer(greeting='again')
         stack.wait('UPDATE_COMPLETE')
         assert stack.outputs['deployment_greeting'] == 'again'
         for stack in lacking:
@@ -207,13 +172,13 @@ def test_stacks_go_on_in_both_directions(changing):
                 stack.show()
         path = f'/stacks/{deleted.name}/{deleted.id}'
         assert session.delete('orchestration', path).status == 204
-        updated.update(_scheduled(2))
+        updated.update(flows.scheduled(2))
         base.until(lambda: updated.status == 'UPDATE_IN_PROGRESS')
 
         change(base.ROOT)
         # Heat calls it failed if the engine that ends has it locked.
         assert deleted.status in ('DELETE_IN_PROGRESS', 'DELETE_FAILED')
-        updated.updated(_scheduled(2))
+        updated.updated(flows.scheduled(2))
         for stack in lacking:
             stack.remove()
             assert _in_mistral(cloud, stack) == []

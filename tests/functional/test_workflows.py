@@ -28,7 +28,7 @@ def test_definition_runs_by_signals_of_every_kind(cloud, made, mistral):
     assert flows.signalled(stack)['execution_id'] == ran['id']
     # Who repeats a request, as its answer was lost, starts nothing twice.
     began = mistral.states()
-    assert mistral.run(f'{prefix}.greet', id=ran['id']) == ran['id']
+    assert mistral.start(f'{prefix}.greet', execution=ran['id']) == ran['id']
     assert mistral.states() == began
     said = f'Signal: execution {ran["id"]} of {prefix}.greet has started'
     assert flows.events(stack) == [('SIGNAL_COMPLETE', said)]
@@ -142,84 +142,7 @@ def test_update_changes_adds_and_drops_in_place(made, mistral):
     assert flows.finished(stack, count=3)['output'] == {'said': 'default'}
     # What is missing is found, and made again.
     mistral.session.delete(flows.MISTRAL, f'/workflows/{prefix}.echo')
-    stack.action(check=None)
-    stack.wait('CHECK_FAILED')
+    stack.acts('FAILED', check=None)
     assert f'{prefix}.echo' in stack.reason
     stack.updated(flows.template(flows.ECHO, input={'text': 'default'}))
     assert f'{prefix}.echo' in mistral.names()
-
-
-@pytest.mark.quick
-def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
-    definition = f'{flows.SLOW}other:\n  {flows.NOOP}\n'
-    ended = made(flows.template(definition, default_workflow='slow'))
-    kept = made(
-        flows.template(
-            definition, default_workflow='slow', executions_on_delete='leave'
-        )
-    )
-    ids = {}
-    for stack in (ended, kept):
-        stack.signal('workflow', {})
-        ids[stack] = flows.signalled(stack)['execution_id']
-        base.until(lambda one=stack: mistral.state(ids[one]) == 'PAUSED')
-    theirs = mistral.run(f'{ended.name}.workflow.slow')
-    base.until(lambda: mistral.state(theirs) == 'PAUSED')
-    for stack in (ended, kept):
-        stack.remove()
-    assert mistral.state(ids[ended]) == 404
-    assert mistral.state(ids[kept]) == 'PAUSED'
-    assert mistral.state(theirs) == 'PAUSED'
-    for one in (ids[kept], theirs):
-        mistral.session.delete(flows.MISTRAL, f'/executions/{one}?force=true')
-
-
-# By the clock -------------------------------------------------------------
-
-#: Ends at once, or stays paused.
-BOTH = f"""\
-quick:
-  {flows.NOOP}
-slow:
-  tasks:
-    first: {{action: std.noop, pause-before: true}}
-"""
-
-
-def by_clock(first, pattern=flows.YEARLY):
-    """Return a stack whose triggers run both workflows of its definition.
-
-    :param first: the name of the first one.
-    """
-    content = flows.template(BOTH.replace('quick', first))
-    for number, name in enumerate((first, 'slow')):
-        workflow = {'get_attr': ['workflow', 'available_workflows', name]}
-        content['resources'][f'by_{number}'] = {
-            'type': 'OS::Mistral::CronTrigger',
-            'properties': {'pattern': pattern, 'workflow': workflow},
-        }
-    return content
-
-
-def test_triggers_go_over_to_other_workflows_and_leave_nothing(made, mistral):
-    stack = made(by_clock('quick'))
-    prefix = f'{stack.name}.workflow'
-    stack.updated(by_clock('new'))
-    names = {f'{prefix}.new', f'{prefix}.slow'}
-    assert {one['workflow_name'] for one in mistral.triggers()} == names
-    # It was in use while the workflows changed.
-    reasons = [
-        one['resource_status_reason'] for one in stack.events('workflow')
-    ]
-    assert any(f'Mistral keeps {prefix}.quick' in one for one in reasons)
-    stack.action(check=None)
-    stack.wait('CHECK_COMPLETE')
-    assert set(mistral.definitions(stack)) == names
-    stack.updated(by_clock('new', flows.OFTEN))
-
-    def both():
-        states = {one['state'] for one in mistral.executions()}
-        return states >= {'SUCCESS', 'PAUSED'}
-
-    base.until(both, 30)
-    # The fixture deletes the stack, and holds that no execution is left.

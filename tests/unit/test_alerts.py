@@ -79,7 +79,6 @@ SILENT = 'HeatPluginsNoMetrics'
 
 @functools.cache
 def shown():
-    """Return all series that an engine shows."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, '-c', EXPORT, folder]
         text = subprocess.check_output(command, text=True)
@@ -95,7 +94,6 @@ def series(name, values, host='a'):
 
 
 def hour(fault):
-    """Return what Prometheus has read in an hour."""
     found = [series('up', '1+0x120')]
     for name in shown():
         known = {'': '0+0x120', **QUIET, **fault}.items()

@@ -33,9 +33,7 @@ def test_each_status_means_one_kind_of_error():
 def test_an_error_with_a_code_survives_its_way_through_mistral(kind):
     again = errors.restore(errors.report(kind('why')))
     assert (type(again), str(again)) == (kind, 'why')
-
-
-def test_what_is_none_of_ours_is_an_error_of_a_service():
+    # What is none of ours is an error of a service.
     found = errors.report(ValueError('why'))
     assert found == {'code': 'error', 'message': 'why'}
     for report in (found, {'code': 'later'}):

@@ -40,7 +40,6 @@ def by_default(environment):
 
 @contextlib.contextmanager
 def absent(environment, name):
-    """Take a part of the package away."""
     path = environment.site_packages / 'heat_plugins' / name
     hidden = environment.prefix / 'hidden'
     path.rename(hidden)
@@ -49,13 +48,11 @@ def absent(environment, name):
 
 
 def ours(engine):
-    """Return the types that our classes serve, with the classes."""
     classes = engine['classes'].items()
     return {name: cls for name, cls in classes if cls.startswith(PACKAGE)}
 
 
 def warnings(engine):
-    """Return what our own modules warn about."""
     return [said for logger, said in engine['warnings'] if PACKAGE in logger]
 
 

@@ -19,7 +19,6 @@ runpy.run_module('heat_plugins', run_name='__main__', alter_sys=True)
 
 
 def run(*args, python=('-c', WITHOUT_HEAT)):
-    """Run the command; return its code, output and errors."""
     done = subprocess.run(
         [sys.executable, '-P', *python, *args], capture_output=True, text=True
     )
@@ -31,10 +30,9 @@ def test_heats_default_directories_are_kept(tmp_path):
     heat_conf.write_text('[DEFAULT]\n')
     given = '--config-file', str(heat_conf)
     _, printed, _ = run(*given, python=('-m', 'heat_plugins'))
-    (line,) = printed.splitlines()
-    assert line.startswith('plugin_dirs = /usr/'), line
-    assert ',/usr/local/lib/heat,' in line
-    assert line.endswith(f',{main.PLUGIN_DIR}'), line
+    own = re.escape(main.PLUGIN_DIR)
+    heats = r'plugin_dirs = /usr/.*,/usr/local/lib/heat,'
+    assert re.fullmatch(f'{heats}(?:.*,)?{own}\n', printed), printed
 
 
 def test_without_heat_the_configured_directories_are_kept(tmp_path):

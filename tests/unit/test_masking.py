@@ -89,11 +89,9 @@ def test_the_signature_of_a_url_is_masked_and_the_rest_stays(url):
             assert masking.signatures(text) == shown
 
 
-@pytest.mark.parametrize(
-    'text', ['nothing=here&', 'Signature=valid', 'temp_url_sig', '?signature']
-)
-def test_other_text_stays(text):
-    assert masking.signatures(text) == text
+def test_other_text_stays():
+    for text in ('a=b&', 'Signature=valid', 'temp_url_sig', '?signature'):
+        assert masking.signatures(text) == text
 
 
 def test_a_search_that_takes_too_long_hides_all(monkeypatch):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many requests are made at a time, but not too many."""
 
-from concurrent import futures
 import threading
 from unittest import mock
 
@@ -9,24 +8,6 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import pools
-
-
-class LastFirst(futures.ThreadPoolExecutor):
-    """Begins the second of two calls before the first."""
-
-    def __init__(self, workers):
-        super().__init__(workers)
-        self.calls = []
-
-    def submit(self, function, thing):
-        future = futures.Future()
-        self.calls.insert(0, (future, function, thing))
-        for each, call, given in self.calls if len(self.calls) == 2 else ():
-            try:
-                each.set_result(call(given))
-            except BaseException as exc:
-                each.set_exception(exc)
-        return future
 
 
 def test_so_many_are_made_at_a_time_and_no_more():
@@ -72,13 +53,3 @@ def test_an_outage_is_ridden_out_for_a_while():
         with pytest.raises(type(error)):
             pool.insist(call, 'a')
         assert call.call_count == times
-
-
-def test_the_error_is_told_though_what_comes_before_it_has_not_begun(
-    monkeypatch,
-):
-    monkeypatch.setattr(futures, 'ThreadPoolExecutor', LastFirst)
-    call = mock.Mock(side_effect=ZeroDivisionError)
-    with pytest.raises(ZeroDivisionError):
-        pools.Pool().each(call, ['a', 'b'])
-    assert call.call_args_list[0] == mock.call('b')

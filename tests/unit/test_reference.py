@@ -6,6 +6,7 @@ import fnmatch
 import pathlib
 import re
 
+from heat_plugins import config
 from tests import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -57,3 +58,10 @@ def test_no_page_installs_by_a_name_that_is_not_ours_on_an_index():
         commands = ''.join(pages.blocks(text))
         assert 'heat-plugins[' not in text, path
         assert not re.search(r'pip install.* heat-plugins\b', commands), path
+
+
+def test_the_generator_finds_every_option_and_the_secret_is_not_logged():
+    assert config.list_opts() == [('heat_plugins', config.OPTS)]
+    assert all(opt.help for opt in config.OPTS)
+    (secret,) = [opt for opt in config.OPTS if opt.secret]
+    assert secret.name == 'temp_url_secret'

@@ -21,14 +21,11 @@ class TimelineTab(tabs.Tab):
 
     def get_context_data(self, request):
         stack = self.tab_group.kwargs['stack']
-        reader = chart_reading.ChartReader(
-            cloud.heat(request), cloud.runs(request).list
-        )
+        heat, runs = cloud.heat(request), cloud.runs(request)
         context = {'may_start': cloud.may(request, cloud.CHANGE_RUNS)}
         context['name'] = stack.stack_name
         with cloud.told(request):
-            drawn = reader.read(
-                stack.id, chart_reading.ChartFilter(runs=_RUNS)
-            )
+            wanted = chart_reading.ChartFilter(runs=_RUNS)
+            drawn = chart_reading.read(heat, runs.list, stack.id, wanted)
             context |= {'notes': drawn.notes, 'drawn': cloud.picture(drawn)}
         return context

@@ -74,8 +74,7 @@ def show_deployment(
         row = deployment_objects.SoftwareDeployment.get_by_id(
             context, deployment_id
         )
-    shown: dict[str, Any] = api.format_software_deployment(row)
-    return shown
+    return dict(api.format_software_deployment(row))
 
 
 def show_config(context: heat_types.Context, config_id: str) -> dict[str, Any]:
@@ -84,10 +83,7 @@ def show_config(context: heat_types.Context, config_id: str) -> dict[str, Any]:
     :raises exc.HTTPNotFound: it is gone.
     """
     with _as_by_api():
-        shown: dict[str, Any] = _service.show_software_config(
-            context, config_id
-        )
-    return shown
+        return dict(_service.show_software_config(context, config_id))
 
 
 @contextlib.contextmanager

@@ -142,9 +142,7 @@ def exists(resource: heat_types.Resource) -> bool:
     credentials as the stack that it updates, and as the stacks in that.
     """
     stack = resource.stack
-    if stack.user_creds_id is None:
-        return False
-    return rows.finds(
+    return stack.user_creds_id is not None and rows.finds(
         stack.context,
         sqlalchemy.select(_Resource.id).where(
             _Resource.name == resource.name,
@@ -178,18 +176,6 @@ def keep_secret(
 ) -> None:
     """Let a resource keep a secret."""
     db_api.resource_data_set(context, number, key, value, redact=True)
-
-
-def replace_datum(
-    context: heat_types.Context,
-    number: int,
-    key: str,
-    before: str,
-    after: str,
-) -> bool:
-    """Write a datum of a resource unless another process has changed it."""
-    statement = replacing_datum(number, key, before, after)
-    return rows.write(context, statement) == [1]
 
 
 def replacing_datum(

@@ -224,16 +224,22 @@ def visible(
     query = _WITH_CONFIG
     if not context.is_admin:
         query = query.where(_is_of_project(context))
-    pairs = select_in(context, query, _Deployment.id, ids)
-    return {row.id: _row(row, config) for row, config in pairs}
+    return {
+        row.id: _row(row, config)
+        for row, config in select_in(context, query, _Deployment.id, ids)
+    }
 
 
 def having(
     context: heat_types.Context, config_ids: abc.Collection[str]
 ) -> list[heat_values.DeploymentRow]:
     """Read the deployments, in any project, of the given configs."""
-    pairs = select_in(context, _WITH_CONFIG, _Config.id, config_ids)
-    return [_row(row, config) for row, config in pairs]
+    return [
+        _row(row, config)
+        for row, config in select_in(
+            context, _WITH_CONFIG, _Config.id, config_ids
+        )
+    ]
 
 
 def _is_of_project(context: heat_types.Context) -> Any:

@@ -83,7 +83,6 @@ _MAY_RUN = [
 ]
 _OTHERS = 20
 
-_LIVE = [each.value for each in run_records.State if not each.ended]
 
 # Targets whose runs a list may name, see `_has_target`.
 _FEW = 500
@@ -167,7 +166,6 @@ class RunRows:
     ) -> run_store.StoredRun:
         """Store a new run with its targets."""
         order = stored.dump(dataclasses.replace(run.order, members=()))
-        now = int(time.time())
         targets = [
             {
                 'run_id': run.id,
@@ -182,7 +180,7 @@ class RunRows:
                 'live_key': None,
                 'signature': None,
                 'member': stored.dump(member),
-                **_of_attempt(attempt, now),
+                **_of_attempt(attempt),
             }
             for number, (member, attempt) in enumerate(
                 zip(run.order.members, run.attempts, strict=True)
@@ -261,10 +259,7 @@ class RunRows:
     ) -> run_store.StoredRun:
         """Return a run with its targets."""
         with _reading() as session:
-            run = _find(session, run_id)
-        if run is None or project_id not in (None, run.project_id):
-            raise errors.NotFound(f'There is no run {run_id}')
-        return run
+            return _find(session, run_id, project_id)
 
     @_in_database
     def heads(
@@ -285,10 +280,30 @@ class RunRows:
                 .limit(min(wanted.limit, run_store.PAGE))
             )
             if wanted.after is not None:
-                query = query.where(_is_after(session, project_id, wanted))
+                last = session.execute(
+                    sqlalchemy.select(_Run.created_at).where(
+                        _Run.id == wanted.after, _Run.project_id == project_id
+                    )
+                ).first()
+                if last is None:
+                    raise errors.NotFound(f'There is no run {wanted.after}')
+                query = query.where(
+                    _Run.created_at <= last.created_at,
+                    (_Run.created_at < last.created_at)
+                    | (_Run.id < wanted.after),
+                )
             listed = session.execute(query).all()
-            live = [row.id for row in listed if row.ended_at is None]
-            counts = _live_counts(session, live)
+            # A head has the counts of the last step; answers come between.
+            counts: dict[str, dict[str, int]] = {
+                row.id: {} for row in listed if row.ended_at is None
+            }
+            by_state = (
+                sqlalchemy.select(_Target.run_id, _Target.state, _COUNT)
+                .where(_Target.run_id.in_(counts), _Target.state.is_not(None))
+                .group_by(_Target.run_id, _Target.state)
+            )
+            for run_id, state, number in session.execute(by_state):
+                counts[run_id][state] = number
         return [
             overview.recounted(_head(row), counts[row.id])
             if row.id in counts
@@ -539,15 +554,6 @@ class RunRows:
         return None
 
     @_in_database
-    def is_busy(self, run_id: str) -> bool:
-        """Say whether a run has targets that wait or run."""
-        query = sqlalchemy.select(_Target.number).where(
-            _Target.run_id == run_id,
-            _Target.state.is_(None) | _Target.state.in_(_LIVE),
-        )
-        return rows.finds(_admin(), query)
-
-    @_in_database
     def delete(self, project_id: str, run_id: str) -> None:
         """Hide an ended run; its rows go later."""
         is_run = (_Run.id == run_id) & (_Run.project_id == project_id)
@@ -706,13 +712,13 @@ def _of_run(run: run_records.RunRecord) -> dict[str, Any]:
     }
 
 
-def _of_attempt(attempt: run_records.Attempt, now: int) -> dict[str, Any]:
+def _of_attempt(attempt: run_records.Attempt) -> dict[str, Any]:
     """Return the columns of an attempt on a target."""
     return {
         'attempt': attempt.number,
         'state': attempt.state and attempt.state.value,
         'row_id': attempt.row_id,
-        'changed_at': now,
+        'changed_at': int(time.time()),
         'record': stored.dump(attempt),
     }
 
@@ -729,13 +735,18 @@ def _head(row: Any) -> run_records.Head:
         )
 
 
-def _find(session: Any, run_id: str) -> run_store.StoredRun | None:
-    """Read a run with its targets; None if there is none."""
+def _find(
+    session: Any, run_id: str, project_id: str | None = None
+) -> run_store.StoredRun:
+    """Read a run with its targets.
+
+    :raises errors.NotFound: there is none, or not in this project.
+    """
     row = session.execute(
         sqlalchemy.select(run_tables.RUN).where(_Run.id == run_id, _IS_SHOWN)
     ).first()
-    if row is None:
-        return None
+    if row is None or project_id not in (None, row.project_id):
+        raise errors.NotFound(f'There is no run {run_id}')
     # After the run: a step between the two makes the next one stale.
     targets = session.execute(
         sqlalchemy.select(_Target.member, _Target.record, _Target.revision)
@@ -828,10 +839,11 @@ def _existing(
 
     :raises errors.Exists: another order has its ID, or it was deleted.
     """
-    with _reading() as session:
-        there = _find(session, order.id)
-    if there is None:
-        raise errors.Exists(f'Run {order.id} was deleted')
+    try:
+        with _reading() as session:
+            there = _find(session, order.id)
+    except errors.NotFound as exc:
+        raise errors.Exists(f'Run {order.id} was deleted') from exc
     if there.project_id != project_id or not run_store.is_same_order(
         there.run.order, order
     ):
@@ -882,34 +894,6 @@ def _has_target(session: Any, condition: Any) -> Any:
     return first.scalar_subquery().is_not(None)
 
 
-def _is_after(session: Any, project_id: str, wanted: ordering.Query) -> Any:
-    """Return the condition that a run stands behind the page before."""
-    last = session.execute(
-        sqlalchemy.select(_Run.created_at).where(
-            _Run.id == wanted.after, _Run.project_id == project_id
-        )
-    ).first()
-    if last is None:
-        raise errors.NotFound(f'There is no run {wanted.after}')
-    is_older = (_Run.created_at < last.created_at) | (_Run.id < wanted.after)
-    return (_Run.created_at <= last.created_at) & is_older
-
-
-def _live_counts(
-    session: Any, run_ids: abc.Collection[str]
-) -> dict[str, dict[str, int]]:
-    """Return how many targets are in which state, by run in progress."""
-    counts: dict[str, dict[str, int]] = {each: {} for each in run_ids}
-    query = (
-        sqlalchemy.select(_Target.run_id, _Target.state, _COUNT)
-        .where(_Target.run_id.in_(run_ids), _Target.state.is_not(None))
-        .group_by(_Target.run_id, _Target.state)
-    )
-    for run_id, state, number in session.execute(query):
-        counts[run_id][state] = number
-    return counts
-
-
 # Steps and answers
 
 
@@ -924,10 +908,7 @@ def _repeated(session: Any, run_id: str, step_id: str) -> run_store.StoredRun:
     last = session.execute(query).first()
     if last is not None and last.last_step != step_id:
         raise run_store.Stale(f'Another process has changed run {run_id}')
-    run = _find(session, run_id)
-    if run is None:
-        raise errors.NotFound(f'There is no run {run_id}')
-    return run
+    return _find(session, run_id)
 
 
 def _key(
@@ -1008,7 +989,7 @@ def _change(
         'revision': row.revision + 1,
         'live_key': key if attempt.is_live else None,
         'signature': signature,
-        **_of_attempt(attempt, int(time.time())),
+        **_of_attempt(attempt),
     }
 
 

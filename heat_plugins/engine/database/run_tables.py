@@ -31,6 +31,7 @@ from sqlalchemy import types
 from sqlalchemy.dialects import mysql
 
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.configs import actions
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import process
@@ -53,8 +54,8 @@ _LOCK_WAITS = {
     'postgresql': "SET lock_timeout = '10s'",
 }
 
-# Seconds between tries of an upgrade, as others may do the same.
-_PAUSES = (1, 2, 4)
+# Seconds until the second try of an upgrade, as others may do the same.
+_PAUSE = 1.0
 
 # Seconds after which to see whether an operator has made the tables.
 _RETRY = 30
@@ -63,15 +64,8 @@ _RETRY = 30
 class Json(types.TypeDecorator[Any]):
     """A value in JSON's types, of up to 4 GiB."""
 
-    impl = types.Text
+    impl = types.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
     cache_ok = True
-
-    def load_dialect_impl(
-        self, dialect: sqlalchemy.Dialect
-    ) -> types.TypeEngine[Any]:
-        if dialect.name in ('mysql', 'mariadb'):
-            return dialect.type_descriptor(mysql.LONGTEXT())
-        return dialect.type_descriptor(types.Text())
 
     def process_bind_param(
         self, value: Any, dialect: sqlalchemy.Dialect
@@ -90,38 +84,28 @@ class Name(types.TypeDecorator[str]):
     MySQL would take names for the same that differ in case.
     """
 
-    impl = types.String
+    impl: types.TypeEngine[Any] | type[types.TypeEngine[Any]] = types.String
     cache_ok = True
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
         self.length = length
-
-    def load_dialect_impl(
-        self, dialect: sqlalchemy.Dialect
-    ) -> types.TypeEngine[Any]:
-        if dialect.name in ('mysql', 'mariadb'):
-            column = mysql.VARCHAR(
-                self.length, charset='ascii', collation='ascii_bin'
-            )
-            return dialect.type_descriptor(column)
-        return dialect.type_descriptor(types.String(self.length))
+        ascii_only = mysql.VARCHAR(
+            length, charset='ascii', collation='ascii_bin'
+        )
+        self.impl = types.String(length).with_variant(
+            ascii_only, 'mysql', 'mariadb'
+        )
 
     def process_bind_param(
         self, value: str | None, dialect: sqlalchemy.Dialect
     ) -> str | None:
         if value is None:
             return None
-        escaped = value.encode('unicode_escape').decode('ascii')
-        return escaped[: self.length]
+        return value.encode('unicode_escape').decode('ascii')[: self.length]
 
 
-def _column(
-    name: str, kind: Any, *, nullable: bool = False, primary_key: bool = False
-) -> sqlalchemy.Column[Any]:
-    return sqlalchemy.Column(
-        name, kind, nullable=nullable, primary_key=primary_key
-    )
+_column = functools.partial(sqlalchemy.Column[Any], nullable=False)
 
 
 #: A run. Times are seconds since the epoch. ``ended_at`` is NULL while it is
@@ -217,19 +201,15 @@ def upgrade(engine: sqlalchemy.Engine) -> None:
 
     Several processes may do so at once: those that fail find it done.
     """
-    for pause in _PAUSES:
-        try:
-            _upgrade(engine)
-        except (
-            db_exception.DBError,
-            sqlalchemy.exc.SQLAlchemyError,
-            # Another process has written the revision meanwhile.
-            alembic_util.CommandError,
-        ):
-            time.sleep(pause)
-        else:
-            return
-    _upgrade(engine)
+    passing = (
+        db_exception.DBError,
+        sqlalchemy.exc.SQLAlchemyError,
+        # Another process has written the revision meanwhile.
+        alembic_util.CommandError,
+    )
+    retrying.insist(
+        _upgrade, engine, on=passing, wait=_PAUSE, sleep=time.sleep
+    )
 
 
 def _upgrade(engine: sqlalchemy.Engine) -> None:

@@ -21,6 +21,7 @@ from heat_plugins import heat_values
 from heat_plugins import metrics
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
 from heat_plugins.runs.schedules import schedule_deciding
 from heat_plugins.runs.schedules import schedules
 
@@ -87,8 +88,10 @@ def kept(
     :param numbers: those that are wanted; None for all, which reads the data
         of all resources.
     """
-    found = resources.active_data(context, KEY, numbers)
-    return [ScheduleRow(**row._mapping) for row in found]
+    return [
+        ScheduleRow(**row._mapping)
+        for row in resources.active_data(context, KEY, numbers)
+    ]
 
 
 def with_missed(
@@ -124,7 +127,8 @@ def replace(
     context: heat_types.Context, number: int, before: str, after: str
 ) -> bool:
     """Write a schedule unless another process has changed it."""
-    return resources.replace_datum(context, number, KEY, before, after)
+    statement = resources.replacing_datum(number, KEY, before, after)
+    return rows.write(context, statement) == [1]
 
 
 def read(context: heat_types.Context, number: int) -> str | None:

@@ -52,8 +52,8 @@ class Servers:
         Heat's table has no index for physical ids, so each call reads it
         whole: ask once, and keep the answer.
         """
-        context = self._deployment.context
-        return resources.find_all(context, [server_id])[server_id]
+        known = resources.find_all(self._deployment.context, [server_id])
+        return known[server_id]
 
     def name(self, server_id: str) -> str:
         """Return a server's name for people: its resource, else its ID."""

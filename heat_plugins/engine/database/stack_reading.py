@@ -151,7 +151,7 @@ class ProjectStacks(OwnHeat):
             missing = numbers - self._types.keys() - {None}
             for row in resources.templates(self._context, missing):
                 self._types[row.id] = _types_of(row.template or {})
-            self._remember(rows.visible(self._context, physical_ids).values())
+            self._given |= rows.visible(self._context, physical_ids)
         self._resources[stack.id] = [
             heat_values.Resource(
                 name=row.name,
@@ -175,7 +175,7 @@ class ProjectStacks(OwnHeat):
                 states = deployment_rows.states(
                     self._context, resource.physical_id
                 )
-                self._remember(each.row for each in states)
+                self._given |= {each.row.id: each.row for each in states}
                 return {each.member.key: each.shown() for each in states}
             if resource.stack_id not in self._loaded:
                 self._loaded[resource.stack_id] = parser.Stack.load(
@@ -191,31 +191,15 @@ class ProjectStacks(OwnHeat):
                 # As Heat's API shows it.
                 return None
 
-    def deployment(self, deployment_id: str) -> heat_values.Deployment:
-        row = self._given.get(deployment_id)
-        if row is None:
+    def deployment(self, deployment_id: str) -> heat_values.DeploymentRow:
+        if deployment_id not in self._given:
             raise errors.NotFound(f'Heat has no deployment {deployment_id}')
-        return heat_values.Deployment(
-            id=row.id,
-            server_id=row.server_id,
-            config_id=row.config.id,
-            action=row.action,
-            status=row.status,
-            reason=row.reason,
-        )
+        return self._given[deployment_id]
 
     def config(self, config_id: str) -> heat_values.Config:
         if config_id not in self._configs:
             self._configs[config_id] = super().config(config_id)
         return self._configs[config_id]
-
-    def _remember(
-        self, given: abc.Iterable[heat_values.DeploymentRow]
-    ) -> None:
-        """Keep deployments, and their configs, for later questions."""
-        for row in given:
-            self._given[row.id] = row
-            self._configs[row.config.id] = row.config
 
     def _read_stacks(
         self, ids: abc.Collection[str], name: str | None = None

@@ -101,7 +101,7 @@ class Door:
         wanted = ordering.read(order)
         if isinstance(wanted, ordering.Start):
             return self._start(context, wanted, engine_id)
-        _check_policy(context)
+        callers.enforce(context, context.project_id)
         try:
             if isinstance(wanted, ordering.Ask):
                 return self.follow(
@@ -157,15 +157,16 @@ class Door:
             webhook=stored.dump(notice) if notice else None,
         )
         if not wanted.dry_run:
-            _check_policy(context)
+            callers.enforce(context, context.project_id)
             with contextlib.suppress(errors.NotFound):
                 known = self._store.load(order.id, context.project_id)
                 if not run_store.is_same_order(known.run.order, order):
                     raise errors.Exists(f'run {order.id}, of another order')
                 return self._shown(known)
         _check_ways(context, wanted)
-        stacks = stack_reading.ProjectStacks(context)
-        chosen = choose(stacks, wanted, action, config)
+        chosen = choose(
+            stack_reading.ProjectStacks(context), wanted, action, config
+        )
         number = len(chosen.targets)
         free = wanted.confirm_above
         if wanted.dry_run or (free is not None and number > free):
@@ -176,8 +177,9 @@ class Door:
                 f'confirmed, and {number} are selected now. List them with a '
                 'dry run, and confirm again'
             )
-        run = new_run(order, chosen.targets)
-        made = self._store.create(context.project_id, run, leader)
+        made = self._store.create(
+            context.project_id, new_run(order, chosen.targets), leader
+        )
         self._wake(wanted.run)
         return self._shown(made)
 
@@ -327,8 +329,9 @@ class Door:
                 if values['state'] == _State.WAITING:
                     self._add_busy(project_id, run, values)
                 if values['state'] == _State.RUNNING:
-                    told = self._progress(project_id, run, values['number'])
-                    values['progress'], values['message'] = told
+                    values['progress'], values['message'] = self._progress(
+                        project_id, run, values['number']
+                    )
         following = next(iter(chosen[len(page) :]), None)
         return [self._door(following), self._shown(found), *page]
 
@@ -478,21 +481,6 @@ def _own(context: heat_types.Context) -> heat_types.Context:
     if not context.is_admin:
         return context
     return heat_types.in_project(context, context.project_id, is_admin=False)
-
-
-def _check_policy(context: heat_types.Context) -> None:
-    """Check that the caller may update stacks of the project.
-
-    :raises exception.Forbidden: that is not permitted.
-    """
-    scope, action = callers.POLICY.split(':')
-    context.policy.enforce(
-        context,
-        action,
-        scope=scope,
-        target={'project_id': context.project_id},
-        is_registered_policy=True,
-    )
 
 
 def _who(context: heat_types.Context) -> str:

@@ -121,10 +121,6 @@ class Leader:
         self._woken = threading.Event()
         self._next_look = 0.0
 
-    def __len__(self) -> int:
-        """Return how many runs it leads."""
-        return len(self._led)
-
     def start(
         self,
         project_id: str,
@@ -217,10 +213,10 @@ class Leader:
             known = list(self._led.values())
         for led in known:
             stored = led.stored
-            if stored is None:
-                continue
-            absent = -1 if stored.run.ended else math.inf
-            if stored.version < versions.get(led.id, absent):
+            # One that is absent has ended, or another engine leads it.
+            if stored is not None and stored.version < versions.get(
+                led.id, -1 if stored.run.ended else math.inf
+            ):
                 # A step of this process may be stored just now.
                 with led.lock:
                     if led.stored is stored:
@@ -548,10 +544,9 @@ class Leader:
         self,
         led: _Led,
         stored: run_store.StoredRun,
-        members: abc.Iterable[int],
+        members: abc.Collection[int],
     ) -> None:
         """Tell servers to stop attempts that are withdrawn from them."""
-        members = [*members]
 
         def stop(n: int) -> bool:
             try:
@@ -627,8 +622,7 @@ class Leader:
     def take(self, found: run_store.Awaiting, answer: stepping.Answer) -> bool:
         """Store an answer that came to this engine; say whether it counts.
 
-        If its run has nothing left to do, this engine ends it: that one which
-        leads it would see the answer a moment later.
+        If another engine leads the run, that reads the row at its next poll.
         """
         key, before = found.key, found.run.attempts[0]
         if key.run_id in self._led:
@@ -638,15 +632,6 @@ class Leader:
         if key not in counted:
             return False
         _count_targets([before], [counted[key]])
-        if counted[key].is_live or self._store.is_busy(key.run_id):
-            return True
-        # If another process has changed it, that one knows of the answer.
-        with contextlib.suppress(errors.Error):
-            run = self._store.load(key.run_id)
-            self._store.step(
-                run, run.run, str(uuid.uuid4()), engine_id=self.engine_id
-            )
-            self.wake(key.run_id)
         return True
 
     def _outcome(
@@ -725,14 +710,14 @@ def _count_targets(
             metrics.count(metrics.TARGETS, state.value)
 
 
-# The leader of this process; one that was forked has none yet.
-_leaders: list[Leader] = []
-os.register_at_fork(after_in_child=_leaders.clear)
+#: The leader of this process, if it has one; one that was forked has none yet.
+leaders: list[Leader] = []
+os.register_at_fork(after_in_child=leaders.clear)
 
 
 def begin(engine: Any) -> None:
     """Lead the runs of an engine of Heat's; the process has no other."""
-    if _leaders:
+    if leaders:
         return
     install(
         Leader(
@@ -749,12 +734,7 @@ def begin(engine: Any) -> None:
 
 def install(leader: Leader | None) -> None:
     """Let this process start runs by a leader; None ends that."""
-    _leaders[:] = [] if leader is None else [leader]
-
-
-def leaders() -> list[Leader]:
-    """Return the leader of this process, if it has one."""
-    return list(_leaders)
+    leaders[:] = [] if leader is None else [leader]
 
 
 def leader() -> Leader:
@@ -762,12 +742,12 @@ def leader() -> Leader:
 
     :raises errors.Unavailable: it has none yet.
     """
-    if not _leaders:
+    if not leaders:
         raise errors.Unavailable('This heat-engine does not lead runs yet')
-    return _leaders[0]
+    return leaders[0]
 
 
 def wake(run_id: str) -> None:
     """Continue a run at once, if this process leads it."""
-    for each in _leaders:
+    for each in leaders:
         each.wake(run_id)

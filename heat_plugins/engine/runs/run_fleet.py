@@ -264,8 +264,9 @@ class StackRuns:
             result = objects.fetch(lambda: expected, inputs, time.time())
             objects.keep(result.outcome)
             return stepping.Answer(result=result)
-        store = self.hub.store
-        if reports and store.has_object(objects.container, objects.report):
+        if reports and self.hub.store.has_object(
+            objects.container, objects.report
+        ):
             return stepping.Answer()
         return None
 

@@ -64,7 +64,7 @@ def begin(
         sleep(RESCUE)
 
     def look_once() -> None:
-        for leader in leading.leaders():
+        for leader in leading.leaders:
             look(leader, run_rows.RunRows())
 
     return look_once
@@ -132,8 +132,14 @@ def tell(
     due = store.with_notices(leader.engine_id, clock(), _MOST)
     for run_id, project_id in due.items():
         if PLACES.take(run_id, project_id):
-            name = f'notice of run {run_id}'
-            PLACES.run(run_id, name, _try_to_tell, store, run_id, clock)
+            PLACES.run(
+                run_id,
+                f'notice of run {run_id}',
+                _try_to_tell,
+                store,
+                run_id,
+                clock,
+            )
 
 
 def _try_to_tell(
@@ -187,8 +193,9 @@ def _tell(
         )
     )
     for _ in range(_TRIES):
-        book = stored.run.control.notices.told(notice, why, clock())
-        told = stored.run.changed(notices=book)
+        told = stored.run.changed(
+            notices=stored.run.control.notices.told(notice, why, clock())
+        )
         if told == stored.run:
             return
         with contextlib.suppress(run_store.Stale):

@@ -202,10 +202,11 @@ class Keeper:
     def look(self) -> float:
         """Decide the due schedules; return the seconds until the next look."""
         for changed in schedule_rows.take_changed():
-            numbers = [changed] if isinstance(changed, int) else []
-            if not numbers:
-                known = self._known.items()
-                numbers = [n for n, each in known if each.run_id == changed]
+            numbers = (
+                [changed]
+                if isinstance(changed, int)
+                else [n for n, e in self._known.items() if e.run_id == changed]
+            )
             self._known.update((number, _Known()) for number in numbers)
         now = self._clock()
         rows = self._rows(now)
@@ -245,8 +246,12 @@ class Keeper:
         finally:
             for stack_id, theirs in jobs.items():
                 if theirs:
-                    name = f'schedules of stack {stack_id}'
-                    PLACES.run(stack_id, name, self._perform, theirs)
+                    PLACES.run(
+                        stack_id,
+                        f'schedules of stack {stack_id}',
+                        self._perform,
+                        theirs,
+                    )
                 else:
                     PLACES.leave(stack_id)
         times = [self._next_scan, *(k.until for k in self._known.values())]
@@ -332,12 +337,12 @@ class Keeper:
         :param jobs: by stack; one that is there has a place.
         """
         row, before, decision = decided.row, decided.before, decided.decision
-        after = dataclasses.replace(decided.settled, record=decision.record)
         settled = decided.settled.noticed(before)
-        after = dataclasses.replace(after, book=settled.book)
+        after = dataclasses.replace(settled, record=decision.record)
         after = after.with_notices(settled, now)
-        poll = _between(*_POLLS)
-        step, until = schedule_deciding.needed(after, decision, now, poll)
+        step, until = schedule_deciding.needed(
+            after, decision, now, _between(*_POLLS)
+        )
         if step is not None and row.stack_id not in jobs:
             if PLACES.take(row.stack_id, row.project_id):
                 jobs[row.stack_id] = []
@@ -352,9 +357,8 @@ class Keeper:
         self._known[row.number] = _Known()
         is_recorded = False
         try:
-            context = heat_context.get_admin_context()
             is_recorded = after == before or schedule_rows.replace(
-                context, row.number, row.text, text
+                heat_context.get_admin_context(), row.number, row.text, text
             )
         finally:
             if notice is not None and not is_recorded:
@@ -373,8 +377,13 @@ class Keeper:
             row = dataclasses.replace(row, text=text)
             jobs[row.stack_id].append((step, row, after))
         if notice is not None:
-            name = f'notice of schedule {row.name}'
-            run_scans.PLACES.run(row.id, name, self._tell, row, notice)
+            run_scans.PLACES.run(
+                row.id,
+                f'notice of schedule {row.name}',
+                self._tell,
+                row,
+                notice,
+            )
 
     def _next_notice(
         self, row: _Row, kept: _Kept, now: int
@@ -487,11 +496,16 @@ class Keeper:
                 context, row.number, lambda kept: kept.told(notice, why, now)
             )
             if why and is_changed:
-                sender = f'schedule {row.name} of stack {row.stack_id}'
-                run_scans.log_given_up(sender, notice.event.value, why)
-                kind = heat_values.EventKind.NOT_TOLD
+                run_scans.log_given_up(
+                    f'schedule {row.name} of stack {row.stack_id}',
+                    notice.event.value,
+                    why,
+                )
                 schedule_rows.add_event(
-                    context, row, f'{notice.event.value}: {why}', kind
+                    context,
+                    row,
+                    f'{notice.event.value}: {why}',
+                    heat_values.EventKind.NOT_TOLD,
                 )
         schedule_rows.wake(row.number)
 
@@ -538,8 +552,9 @@ def _tell(row: _Row, ticks: abc.Iterable[int], why: str) -> None:
     try:
         context = heat_context.get_admin_context()
         # A client that cuts the event shows why, too.
-        named = bounds.listed(times, 2)
-        schedule_rows.add_event(context, row, f'missed {named}: {why}')
+        schedule_rows.add_event(
+            context, row, f'missed {bounds.listed(times, 2)}: {why}'
+        )
     except Exception as exc:
         # The record has it, too.
         LOG.info('Cannot write an event: %s', foreign.brief(exc))
@@ -598,8 +613,9 @@ def _record_failure(
     if step is _Step.CHECK and isinstance(exc, errors.Error) and exc.may_pass:
         # It is retried soon.
         interval = schedule_deciding.between_checks(kept.record)
-        last = kept.record.checked - interval
-        changed = {'checked': max(0, last + _CHECK_RETRY)}
+        changed = {
+            'checked': max(0, kept.record.checked - interval + _CHECK_RETRY)
+        }
     with contextlib.suppress(Exception):
         _change(row, kept, lambda kept: kept.with_record(**changed))
 

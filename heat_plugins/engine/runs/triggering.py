@@ -138,10 +138,10 @@ def target(
         config = row.config
     else:
         # What it takes to be signalled is not made: a run has its own.
-        drafted = vars(subject.draft(wanted.action))
-        config = heat_values.Config(id='', **drafted)
-    heat = stack_reading.OwnHeat(deployment.context)
-    root = heat.stack(root_stack_id)
+        config = heat_values.Config(
+            id='', **vars(subject.draft(wanted.action))
+        )
+    root = stack_reading.OwnHeat(deployment.context).stack(root_stack_id)
     above = deployment.stack.path_in_stack()
     path = [*(name for name, _stack in above if name), *subject.names]
     found = targets.Target(
@@ -219,7 +219,7 @@ def has_left(resource: heat_types.Resource, root_stack_id: str) -> bool:
             for run_id, ids in held.items()
             if any(each.startswith(theirs) for each in ids)
         }
-    for leader in leading.leaders():
+    for leader in leading.leaders:
         leader.check_targets(held)
     return not held
 
@@ -280,7 +280,15 @@ def _answer_run(
     try:
         found = signature and run_rows.RunRows().awaiting(signature)
         if found and isinstance(details, dict):
-            _take(found, details)
+            is_live = found.run.attempts[0].is_live
+            taken = _answer(found, details) if is_live else None
+            if taken is None or not leading.leader().take(found, taken):
+                LOG.info(
+                    'An answer for target %d of run %s no longer counts, and '
+                    'is ignored',
+                    found.number,
+                    found.key.run_id,
+                )
             return
     except errors.Error as exc:
         # An agent may send it again.
@@ -298,22 +306,6 @@ def _answer_run(
 
 
 answer: abc.Callable[..., None] = heat_context.request_context(_answer_run)
-
-
-def _take(found: run_store.Awaiting, details: dict[str, Any]) -> None:
-    """Take the answer of a server; ignore one that is too late.
-
-    :raises errors.Error: it cannot be stored now.
-    """
-    is_live = found.run.attempts[0].is_live
-    taken = _answer(found, details) if is_live else None
-    if taken is None or not leading.leader().take(found, taken):
-        LOG.info(
-            'An answer for target %d of run %s no longer counts, and is '
-            'ignored',
-            found.number,
-            found.key.run_id,
-        )
 
 
 def _answer(

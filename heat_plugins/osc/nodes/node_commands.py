@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import functools
 import json
 import pathlib
 import time
@@ -77,8 +78,9 @@ class NodeCommand(common.Report):
 
     shared = (plan_common.NO_LONGER_NEEDED,)
 
+    @functools.cached_property
     def core(self) -> node_operations.NodeOperations:
-        """Return the operations on nodes."""
+        """The operations on nodes."""
         return operations(self.app.client_manager)
 
     def done(self, kind: str, **arguments: Any) -> node_operations.Report:
@@ -86,7 +88,6 @@ class NodeCommand(common.Report):
 
         :param kind: see `node_operations.begin`, which takes `arguments`.
         """
-        core = self.core()
         show = progress.Nodes(self.progress)
         inspected: list[str] = []
 
@@ -96,7 +97,7 @@ class NodeCommand(common.Report):
                 if move.verb == 'inspect':
                     inspected[:] = [member.uuid for member in move.members]
 
-        job, state = node_operations.begin(core, kind, arguments)
+        job, state = node_operations.begin(self.core, kind, arguments)
         try:
             step = jobs.drive(
                 job,
@@ -111,7 +112,7 @@ class NodeCommand(common.Report):
             self.exit_code = common.INTERRUPTED
             # A node that was just sent cannot be aborted at once.
             for _ in range(_ABORTING):
-                if not core.abort(inspected)['moving']:
+                if not self.core.abort(inspected)['moving']:
                     break
                 time.sleep(1)
             return {'nodes': [], 'moved': [], 'found': []}
@@ -197,7 +198,7 @@ class ListNodes(NodeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return common.table(
-            self.core().list(),
+            self.core.list(),
             {
                 'Name': 'name',
                 'UUID': 'uuid',
@@ -251,7 +252,7 @@ class IntrospectNodes(NodeCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         nodes = _nodes(parsed_args)
         if parsed_args.abort:
-            stopped = self.core().abort(nodes)['nodes']
+            stopped = self.core.abort(nodes)['nodes']
             return ('UUID',), [(uuid,) for uuid in stopped]
         report = self.done(
             'introspect',
@@ -265,7 +266,7 @@ class IntrospectNodes(NodeCommand):
             with common.access('write', parsed_args.save):
                 path = private_files.folder(pathlib.Path(parsed_args.save))
                 for machine in report['found']:
-                    inventory = self.core().inventory(machine['uuid'])
+                    inventory = self.core.inventory(machine['uuid'])
                     name = machine['name'] or machine['uuid']
                     file = private_files.file_name(f'{name}.json')
                     text = json.dumps(inventory, indent=2) + '\n'

@@ -3,6 +3,7 @@
 
 import argparse
 from collections import abc
+import functools
 import pathlib
 import tempfile
 from typing import Any
@@ -21,7 +22,7 @@ def _shown(plan: abc.Mapping[str, Any]) -> common.Shown:
         name: columns.NamesCell(value) if name in lists else value
         for name, value in plan.items()
     }
-    return plan_common.one(shown)
+    return common.one(shown)
 
 
 class CreatePlan(plan_common.PlanCommand):
@@ -66,7 +67,7 @@ class CreatePlan(plan_common.PlanCommand):
             render=parsed_args.render,
             resume=parsed_args.resume,
             content=plan_common.content(parsed_args),
-            progress=self.files(f'Making {plan}'),
+            progress=functools.partial(self.progress.show, f'Making {plan}'),
         )
         return _shown(shown)
 
@@ -88,14 +89,14 @@ class SetPlan(plan_common.PlanCommand):
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        plans = self.plans()
-        folders = plans.plans.load(parsed_args.plan).folders
+        plans, plan = self.plans(), parsed_args.plan
+        folders = plans.plans.load(plan).folders
         changed = plans.update(
-            parsed_args.plan,
+            plan,
             delete=parsed_args.remove,
             prune=parsed_args.prune,
             content=plan_common.content(parsed_args, folders),
-            progress=self.files(f'Changing {parsed_args.plan}'),
+            progress=functools.partial(self.progress.show, f'Changing {plan}'),
         )
         return _shown(changed)
 
@@ -139,7 +140,8 @@ class DeletePlan(plan_common.PlanCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         plan = parsed_args.plan
-        self.plans().delete(plan, progress=self.files(f'Deleting {plan}'))
+        show = functools.partial(self.progress.show, f'Deleting {plan}')
+        self.plans().delete(plan, progress=show)
         return (), []
 
     def produce_output(
@@ -202,4 +204,4 @@ class ExportPlan(plan_common.PlanCommand):
                 'that they set: %s',
                 bounds.listed(left_out.files),
             )
-        return ('file', 'bytes'), common.One((parsed_args.file, size))
+        return common.one({'file': parsed_args.file, 'bytes': size})

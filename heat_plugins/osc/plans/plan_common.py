@@ -3,7 +3,6 @@
 
 import argparse
 from collections import abc
-import functools
 import pathlib
 from typing import Any, Final
 
@@ -55,10 +54,6 @@ class PlanCommand(common.Report):
     def plans(self) -> plan_operations.PlanOperations:
         """Return the operations on plans."""
         return operations(self.app.client_manager)
-
-    def files(self, what: str) -> abc.Callable[[int, int], None]:
-        """Return a function that shows the progress of files."""
-        return functools.partial(self.progress.show, what)
 
     def warn(self, warnings: abc.Iterable[str]) -> None:
         """Print warnings about a plan."""
@@ -114,9 +109,3 @@ def content(
         return sources.from_directory(path)
     with common.access('read', path), path.open('rb') as file:
         return tarballs.read(file, folders=folders)
-
-
-def one(values: abc.Mapping[str, Any], *names: str) -> common.Shown:
-    """Return columns and values of a map, or of some of its entries."""
-    names = names or tuple(values)
-    return names, common.One(values[name] for name in names)

@@ -2,7 +2,6 @@
 """``openstack deployment plan deploy|status|diff``."""
 
 import argparse
-from collections import abc
 import functools
 import time
 from typing import Any
@@ -78,7 +77,7 @@ class DeployPlan(plan_common.PlanCommand):
         plans = self.plans()
         plan = parsed_args.plan
         if parsed_args.cancel:
-            return plan_common.one(plans.cancel(plan), *_SHOWN)
+            return common.one(plans.cancel(plan), *_SHOWN)
         if parsed_args.validate_only:
             preview = plans.preview(plan, take_over=parsed_args.take_over)
             self.warn(preview.pop('warnings'))
@@ -87,7 +86,7 @@ class DeployPlan(plan_common.PlanCommand):
                 name: columns.NamesCell(value)
                 for name, value in preview.items()
             }
-            return plan_common.one({'action': action, **names})
+            return common.one({'action': action, **names})
         show = progress.DeploymentProgress(self.progress, plan)
         try:
             step = self._deploy(plans, show, parsed_args)
@@ -101,7 +100,7 @@ class DeployPlan(plan_common.PlanCommand):
                 f'openstack deployment plan deploy {plan} --cancel'
             )
             self.exit_code = common.INTERRUPTED
-        return plan_common.one(plans.status(plan), *_SHOWN)
+        return common.one(plans.status(plan), *_SHOWN)
 
     def _deploy(
         self,
@@ -167,32 +166,27 @@ class ShowStatus(plan_common.PlanCommand):
         plans = self.plans()
         status = plans.status(parsed_args.plan)
         if parsed_args.wait and status['status'].endswith('_IN_PROGRESS'):
-            self._wait(plans, status)
+            show = progress.DeploymentProgress(self.progress, status['plan'])
+            started = deploying.Started(stack_id=status['stack_id'])
+            follower = _follower(plans, show.plan, started)
+
+            def has_ended(stack: plan_stacks.StackProgress) -> bool:
+                show.changed(stack)
+                return stack.ended
+
+            try:
+                retrying.follow(
+                    follower.look,
+                    has_ended,
+                    interval=_INTERVAL,
+                    sleep=time.sleep,
+                )
+            except KeyboardInterrupt:
+                self.exit_code = common.INTERRUPTED
             status = plans.status(parsed_args.plan)
         if parsed_args.wait and status['status'].endswith('_FAILED'):
             self.exit_code = self.exit_code or common.FAILED
-        return plan_common.one(status, *_SHOWN)
-
-    def _wait(
-        self,
-        plans: plan_operations.PlanOperations,
-        status: abc.Mapping[str, Any],
-    ) -> None:
-        """Show how a deployment goes until it ends."""
-        show = progress.DeploymentProgress(self.progress, status['plan'])
-        started = deploying.Started(stack_id=status['stack_id'])
-        follower = _follower(plans, show.plan, started)
-
-        def has_ended(stack: plan_stacks.StackProgress) -> bool:
-            show.changed(stack)
-            return stack.ended
-
-        try:
-            retrying.follow(
-                follower.look, has_ended, interval=_INTERVAL, sleep=time.sleep
-            )
-        except KeyboardInterrupt:
-            self.exit_code = common.INTERRUPTED
+        return common.one(status, *_SHOWN)
 
 
 class ShowDiff(plan_common.PlanCommand):

@@ -80,24 +80,13 @@ _HELD = (
 ENDED = tuple(each.value for each in run_records.State if each.ended)
 
 
-class Said(columns.Column):
-    """A value that a function puts into words for people."""
-
-    def __init__(self, value: Any, say: abc.Callable[[Any], str]) -> None:
-        super().__init__(value)
-        self._say = say
-
-    def human_readable(self) -> str:
-        return self._say(self._value)
-
-
 def counted(counts: abc.Mapping[str, int]) -> str:
     """Return the number of targets in each state, in words."""
     return ', '.join(f'{number} {name}' for name, number in counts.items())
 
 
 # What programs alone read.
-_for_programs = functools.partial(Said, say=lambda value: '')
+_for_programs = functools.partial(columns.Said, say=lambda value: '')
 
 # Cells of what is shown, by the keys.
 _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
@@ -108,9 +97,9 @@ _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
     'outputs': columns.Outputs,
     'cut': columns.Outputs,
     'late_result': columns.Outputs,
-    'counts': functools.partial(Said, say=counted),
+    'counts': functools.partial(columns.Said, say=counted),
     'limits': functools.partial(
-        Said,
+        columns.Said,
         say=lambda limits: ', '.join(
             f'{name.replace("_", "-")} {value}'
             for name, value in limits.items()
@@ -119,7 +108,7 @@ _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
     ),
     'script': columns.Value,
     'requests': functools.partial(
-        Said,
+        columns.Said,
         say=lambda requests: '\n'.join(
             f'{each["at"]}: '
             + ' '.join(filter(None, (each['do'], each['only'])))
@@ -128,7 +117,7 @@ _KINDS: abc.Mapping[str, abc.Callable[[Any], Any]] = {
         ),
     ),
     'notices': functools.partial(
-        Said,
+        columns.Said,
         say=lambda notices: '\n'.join(
             f'{each["event"]}: {each["state"]}'
             + (f' at {each["at"]}' if each['at'] else '')
@@ -187,7 +176,7 @@ def one(
             values['reason'] = target.reason or run.reason
     failed = [each for each in targets if each.state in FAILED]
     lines = wording.lines((each.fault for each in failed), rest(run.id))
-    values['failures'] = Said(
+    values['failures'] = columns.Said(
         [vars(each) for each in failed],
         lambda value: '\n'.join(
             textwrap.fill(
@@ -201,13 +190,12 @@ def one(
             if run.targets > 1
         ),
     )
-    return tuple(values), common.One(values.values())
+    return common.one(values)
 
 
 def target(of: run_client.Target) -> common.Shown:
     """Return columns and values of one target."""
-    values = _cells(of)
-    return tuple(values), common.One(values.values())
+    return common.one(_cells(of))
 
 
 def targets(
@@ -223,7 +211,7 @@ def targets(
     rows = [
         {
             **_cells(each, **kinds),
-            'server': columns.ServerCell(each.server, each.server_name),
+            'server': columns.server(each.server, each.server_name),
         }
         for each in listed
     ]

@@ -586,9 +586,7 @@ class ShowOutput(RunCommand):
                     for each, outputs in zip(targets, shown, strict=True)
                 ),
                 _LISTED,
-                outputs=lambda value: run_columns.Said(
-                    value, _without_success
-                ),
+                outputs=lambda value: columns.Said(value, _without_success),
             )
         for name, length in targets[0].cut.items():
             if name in shown[0] and not is_whole:
@@ -601,7 +599,7 @@ class ShowOutput(RunCommand):
                         'name': name,
                     },
                 )
-        return tuple(shown[0]), common.One(shown[0].values())
+        return common.one(shown[0])
 
     def _outputs(
         self, run_id: str, target: run_client.Target, is_whole: bool
@@ -658,8 +656,13 @@ class ShowOutput(RunCommand):
             self.log.error('Cannot write %s', each)
         if len(refused) > _NAMED:
             self.log.error('Cannot write %d more', len(refused) - _NAMED)
-        return ('folder', 'targets', 'files', 'not_written'), common.One(
-            (folder, len(targets), files, len(refused))
+        return common.one(
+            {
+                'folder': folder,
+                'targets': len(targets),
+                'files': files,
+                'not_written': len(refused),
+            }
         )
 
 

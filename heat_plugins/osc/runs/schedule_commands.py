@@ -223,7 +223,7 @@ class ShowSchedule(_ScheduleCommand, timeline.Drawing):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         stack, path = parsed_args.stack, parsed_args.schedule
         if not (parsed_args.week or parsed_args.output):
-            return _one(self.schedules.show(stack, path))
+            return common.one(self.schedules.show(stack, path))
         schedule, since = self.schedules.times(stack, path)
         now = time.time()
         begin, end = schedule_week.span(schedule, now)
@@ -244,7 +244,7 @@ class _Signal(_ScheduleCommand):
             do=self.do, note=getattr(parsed_args, 'note', '')
         )
         stack, path = parsed_args.stack, parsed_args.schedule
-        return _one(self.schedules.signal(stack, path, wanted))
+        return common.one(self.schedules.signal(stack, path, wanted))
 
 
 class PauseSchedule(_Signal):
@@ -280,7 +280,7 @@ class RunSchedule(_ScheduleCommand):
             self.exit_code = common.NOT_STARTED
             why = shown['reason'] or 'no heat-engine has created it'
             self.log.error('Run %s is not started: %s', shown['last_run'], why)
-        return _one(shown)
+        return common.one(shown)
 
 
 class BackfillSchedule(_ScheduleCommand):
@@ -325,7 +325,7 @@ class BackfillSchedule(_ScheduleCommand):
         if parsed_args.stop:
             do = schedule_signals.STOP_BACKFILL
             wanted = schedule_signals.ScheduleSignal(do=do)
-            return _one(self.schedules.signal(stack, path, wanted))
+            return common.one(self.schedules.signal(stack, path, wanted))
         schedule, _ = self.schedules.times(stack, path)
         ticks = schedule_signals.ticks(schedule, begin, end, time.time())
         rows = self._rows(schedule, ticks)
@@ -386,8 +386,3 @@ class BackfillSchedule(_ScheduleCommand):
                 f'The schedule is paused ({shown["paused"]}): the backfill '
                 'continues once it is resumed, or ends with --stop'
             )
-
-
-def _one(shown: dict[str, Any]) -> common.Shown:
-    """Return the columns and values of one schedule."""
-    return tuple(shown), common.One(shown.values())

@@ -265,9 +265,9 @@ class ListActions(common.Report):
                 'Resource': offer.resource,
                 'Action': name,
                 'Tool': tool,
-                'Server': columns.ServerCell(offer.server, offer.server_name),
+                'Server': columns.server(offer.server, offer.server_name),
                 'Server name': offer.server_name,
-                'Inputs': run_columns.Said([*offer.inputs], _inputs),
+                'Inputs': columns.Said([*offer.inputs], _inputs),
             }
             for offer in offers
             for name, tool in offer.actions.items()

@@ -116,10 +116,9 @@ class ShowTimeline(Drawing):
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         manager = self.app.client_manager
-        reader = chart_reading.ChartReader(
-            common.orchestration(manager), common.runs(manager).list
-        )
-        drawn = reader.read(
+        drawn = chart_reading.read(
+            common.orchestration(manager),
+            common.runs(manager).list,
             parsed_args.stack,
             chart_reading.ChartFilter(
                 unfold=parsed_args.unfold,

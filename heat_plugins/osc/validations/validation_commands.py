@@ -60,7 +60,7 @@ def services(
 def outcomes(run: dict[str, Any]) -> common.Shown:
     """Return a table with the outcome of each validation of a run."""
 
-    def counts(hosts: abc.Mapping[str, Any]) -> columns.Outputs:
+    def counts(hosts: abc.Mapping[str, Any]) -> columns.Said:
         return columns.Outputs(
             {
                 host: ', '.join(f'{n} {state}' for state, n in states.items())
@@ -92,12 +92,10 @@ class _RunCommand(common.Report):
         return outcomes(run)
 
 
-class _HostGroup:
-    """The value of --host-group."""
-
-    def __init__(self, text: str) -> None:
-        self.group, _, hosts = text.partition('=')
-        self.hosts = [host for host in hosts.split(',') if host]
+def _host_group(text: str) -> tuple[str, list[str]]:
+    """Read a value of --host-group: a group and its hosts."""
+    group, _, hosts = text.partition('=')
+    return group, [host for host in hosts.split(',') if host]
 
 
 _SOURCE = (
@@ -221,7 +219,7 @@ class RunValidations(_RunCommand, _SourceCommand):
             'stack, or localhost; without hosts, all of them (repeat option '
             'for several). Example: --host-group first=web-0,web-1',
             dest='host_groups',
-            type=_HostGroup,
+            type=_host_group,
         ),
         command_line.choice(
             '--connection',
@@ -284,9 +282,7 @@ class RunValidations(_RunCommand, _SourceCommand):
             **{name: getattr(parsed_args, name) for name in names},
             'at_once': parsed_args.at_once,
             'timeout': parsed_args.timeout,
-            'host_groups': {
-                group.group: group.hosts for group in parsed_args.host_groups
-            },
+            'host_groups': dict(parsed_args.host_groups),
             'variables': {
                 variable.name: variable.value
                 for variable in parsed_args.variables
@@ -476,7 +472,7 @@ class ShowResult(_RunCommand):
         if detail['cut']:
             self.log.warning('The output was longer; only a part is kept')
         if parsed_args.stdout:
-            return ('stdout',), common.One((detail['stdout'].rstrip(),))
+            return common.one({'stdout': detail['stdout'].rstrip()})
         shown = {
             name.capitalize(): columns.of(columns.Value, name)
             for name in ('host', 'play', 'task', 'state')

@@ -118,14 +118,25 @@ def read(
             present=path in there,
         )
 
+    def group(entry: abc.Mapping[str, Any]) -> Group:
+        tags = entry.get('tags')
+        given = _maps(entry, 'environments', 'group')
+        return Group(
+            name=_text(entry.get('name')),
+            title=_text(entry.get('title')),
+            description=_text(entry.get('description')),
+            tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+            mutually_exclusive=entry.get('mutually_exclusive') is True,
+            environments=tuple(map(environment, given)),
+        )
+
     listed = Capabilities(
         topics=tuple(
             Topic(
                 title=_text(topic.get('title')),
                 description=_text(topic.get('description')),
                 groups=tuple(
-                    _group(group, environment)
-                    for group in _maps(topic, 'environment_groups', 'topic')
+                    map(group, _maps(topic, 'environment_groups', 'topic'))
                 ),
             )
             for topic in _maps(texts.mapping(text or '', PATH), 'topics', '')
@@ -142,38 +153,20 @@ def read(
     topics = listed.topics
     if others:
         rest = tuple(environment({'file': path}) for path in sorted(others))
-        group = Group(title=OTHER, environments=rest)
-        topics += (Topic(title=OTHER, groups=(group,)),)
-    warnings = bounds.few(list(_warnings(listed, there)))
-    return Capabilities(topics=topics, warnings=warnings)
-
-
-def _group(
-    entry: abc.Mapping[str, Any],
-    read: abc.Callable[[abc.Mapping[str, Any]], OptionalEnvironment],
-) -> Group:
-    """Read a group of environments of a plan's map."""
-    tags = entry.get('tags')
-    return Group(
-        name=_text(entry.get('name')),
-        title=_text(entry.get('title')),
-        description=_text(entry.get('description')),
-        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
-        mutually_exclusive=entry.get('mutually_exclusive') is True,
-        environments=tuple(map(read, _maps(entry, 'environments', 'group'))),
-    )
-
-
-def _warnings(
-    listed: Capabilities, there: abc.Container[str]
-) -> abc.Iterator[str]:
-    """Yield what a plan's map names and the plan does not have."""
-    for path, environment in listed.environments.items():
-        if not environment.present:
-            yield f'{PATH} names {path}, which the plan does not have'
-        for name in environment.requires:
-            if name not in there:
-                yield f'{path} requires {name}, which the plan does not have'
+        unnamed = Group(title=OTHER, environments=rest)
+        topics += (Topic(title=OTHER, groups=(unnamed,)),)
+    warnings: list[str] = []
+    for path, known in listed.environments.items():
+        if not known.present:
+            warnings.append(
+                f'{PATH} names {path}, which the plan does not have'
+            )
+        warnings += [
+            f'{path} requires {name}, which the plan does not have'
+            for name in known.requires
+            if name not in there
+        ]
+    return Capabilities(topics=topics, warnings=bounds.few(warnings))
 
 
 def _maps(

@@ -82,7 +82,29 @@ class PlanEnvironment:
             value = sections.pop(section, None)
             if value is not None:
                 values[section] = str(value).strip()
-        values['environments'] = _entries(sections.pop('environments', None))
+        listed = sections.pop('environments', None)
+        if not isinstance(listed, list | None):
+            raise errors.Invalid(f'environments of {PATH} must be a list')
+        entries = []
+        for given in listed or ():
+            match given:
+                case {'path': path, **others} if not others:
+                    path = texts.path(path, f'an environment of {PATH}')
+                    entries.append(Entry(path=path))
+                case {'data': dict(data), **others} if not others:
+                    entries.append(Entry(data=data))
+                case _:
+                    raise errors.Invalid(
+                        f'Each of the environments of {PATH} must be a map '
+                        'with either path, a file of the plan, or data, a map'
+                    )
+        # The last of equal paths counts, as in Heat's merging.
+        later = {entry.path: place for place, entry in enumerate(entries)}
+        values['environments'] = tuple(
+            entry
+            for place, entry in enumerate(entries)
+            if entry.path is None or later[entry.path] == place
+        )
         return cls(**values, more=sections)
 
     def to_text(self) -> str:
@@ -119,34 +141,3 @@ _MAPS = (
     'resource_registry',
     'workflow_parameters',
 )
-
-
-def _entries(listed: Any) -> tuple[Entry, ...]:
-    """Read the environments that a plan has enabled, in their order."""
-    if listed is None:
-        return ()
-    if not isinstance(listed, list):
-        raise errors.Invalid(f'environments of {PATH} must be a list')
-    entries = [_entry(entry) for entry in listed]
-    # The last of equal paths counts, as in Heat's merging.
-    later = {entry.path: place for place, entry in enumerate(entries)}
-    return tuple(
-        entry
-        for place, entry in enumerate(entries)
-        if entry.path is None or later[entry.path] == place
-    )
-
-
-def _entry(entry: Any) -> Entry:
-    """Read one environment: a file of the plan, or values."""
-    if isinstance(entry, dict) and len(entry) == 1:
-        if 'path' in entry:
-            return Entry(
-                path=texts.path(entry['path'], f'an environment of {PATH}')
-            )
-        if isinstance(entry.get('data'), dict):
-            return Entry(data=entry['data'])
-    raise errors.Invalid(
-        f'Each of the environments of {PATH} must be a map with either path, '
-        'a file of the plan, or data, a map'
-    )

@@ -137,7 +137,16 @@ class Maker:
         """
         claim = self._claim()
         try:
-            self._open()
+            # Another caller may create and mark it between the two requests.
+            exists = self.container.exists()
+            mark = self.container.mark()
+            begun = mark is not None and mark.state is plans.PlanState.CREATING
+            if exists and not begun:
+                raise errors.Exists(
+                    f'Container {claim.name} exists already, and is not a '
+                    'plan; choose another name'
+                )
+            self._mark(plans.PlanState.CREATING)
         except BaseException:
             with self.claims.lock(claim.name):
                 self.claims.release(claim)
@@ -202,19 +211,6 @@ class Maker:
                 f'Plan {name} is being created{since}; if that was '
                 'interrupted, resume it or delete it'
             )
-
-    def _open(self) -> None:
-        """Create the container of the plan, with its mark."""
-        # Another caller may create and mark it between the two requests.
-        exists = self.container.exists()
-        mark = self.container.mark()
-        begun = mark is not None and mark.state is plans.PlanState.CREATING
-        if exists and not begun:
-            raise errors.Exists(
-                f'Container {self.prepared.environment.name} exists already, '
-                'and is not a plan; choose another name'
-            )
-        self._mark(plans.PlanState.CREATING)
 
     def _mark(self, state: plans.PlanState) -> None:
         """Write down in the plan's container how far making it is."""

@@ -50,13 +50,12 @@ class Summary:
 class Plan:
     """A plan that is ready.
 
-    :ivar container: where it lies; for now always its name.
+    :ivar name: that of its container, too.
     :ivar rendered: whether its Jinja templates were rendered into it.
     :ivar entries: the objects in its container by their paths.
     """
 
     name: str
-    container: str
     rendered: bool
     environment: environments.PlanEnvironment
     entries: abc.Mapping[str, stores.ListedObject] = dataclasses.field(

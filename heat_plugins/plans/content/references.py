@@ -200,16 +200,37 @@ def check(
 
     :raises errors.Invalid: see `resolve`.
     """
+    passwords = {
+        name: value
+        for name, value in plan.passwords.items()
+        if value is not None
+    }
+    last = {
+        'parameter_defaults': {
+            **plan.derived_parameters,
+            **plan.parameter_defaults,
+        },
+        'resource_registry': plan.resource_registry,
+    }
     walk = Walk(fetch)
     keys = []
-    for entry in _merged(plan):
-        if isinstance(entry, str):
-            walk.want(entry, LinkKind.ENVIRONMENT)
-            keys.append(entry)
-        else:
-            key, content = entry
+
+    def take(key: str, content: abc.Mapping[str, Any]) -> None:
+        if content:
             walk.take(key, texts.dump(content), LinkKind.ENVIRONMENT)
             keys.append(key)
+
+    # In the order of merging.
+    take(PASSWORDS, {'parameter_defaults': passwords} if passwords else {})
+    for number, entry in enumerate(plan.environments):
+        if entry.path is None:
+            take(
+                f'{environments.PATH}#environments[{number}]', entry.data or {}
+            )
+        else:
+            walk.want(entry.path, LinkKind.ENVIRONMENT)
+            keys.append(entry.path)
+    take(SET, {name: dict(values) for name, values in last.items() if values})
     walk.want(plan.template, LinkKind.TEMPLATE)
     walk.run()
     lacking = sorted({plan.template, *keys} - set(walk.files))
@@ -231,34 +252,6 @@ def _text(content: bytes, path: str, kind: LinkKind) -> str:
             return texts.decode(content, path)
         return base64.encodebytes(content).decode()
     return texts.decode(content, path)
-
-
-def _merged(
-    plan: environments.PlanEnvironment,
-) -> abc.Iterator[str | tuple[str, abc.Mapping[str, object]]]:
-    """Yield paths of environments, and environments that are no files."""
-    passwords = {
-        name: value
-        for name, value in plan.passwords.items()
-        if value is not None
-    }
-    if passwords:
-        yield PASSWORDS, {'parameter_defaults': passwords}
-    for number, entry in enumerate(plan.environments):
-        if entry.path is not None:
-            yield entry.path
-        elif entry.data:
-            yield f'{environments.PATH}#environments[{number}]', entry.data
-    last = {
-        'parameter_defaults': {
-            **plan.derived_parameters,
-            **plan.parameter_defaults,
-        },
-        'resource_registry': dict(plan.resource_registry),
-    }
-    last = {section: content for section, content in last.items() if content}
-    if last:
-        yield SET, last
 
 
 class Walk:

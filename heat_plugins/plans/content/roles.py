@@ -3,7 +3,7 @@
 
 from collections import abc
 import dataclasses
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -39,18 +39,6 @@ class Role:
         default_factory=dict, repr=False
     )
 
-    @classmethod
-    def from_dict(cls, data: abc.Mapping[str, Any]) -> Self:
-        return cls(
-            name=data['name'],
-            description=' '.join(str(data.get('description') or '').split()),
-            count=_count(data.get('CountDefault')),
-            tags=_names(data.get('tags')),
-            networks=_names(data.get('networks')),
-            services=_names(data.get('ServicesDefault')),
-            data=data,
-        )
-
 
 def from_roles_data(text: str) -> tuple[Role, ...]:
     """Read roles_data.yaml.
@@ -61,7 +49,18 @@ def from_roles_data(text: str) -> tuple[Role, ...]:
     if not isinstance(entries, list):
         raise errors.Invalid(f'{PATH} must be a list of roles')
     check_names(entries, PATH)
-    return tuple(Role.from_dict(entry) for entry in entries)
+    return tuple(
+        Role(
+            name=data['name'],
+            description=' '.join(str(data.get('description') or '').split()),
+            count=_count(data.get('CountDefault')),
+            tags=_names(data.get('tags')),
+            networks=_names(data.get('networks')),
+            services=_names(data.get('ServicesDefault')),
+            data=data,
+        )
+        for data in entries
+    )
 
 
 def check_names(entries: abc.Iterable[Any], path: str) -> None:

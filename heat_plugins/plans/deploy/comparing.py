@@ -61,10 +61,17 @@ def differences(service: plan_service.Plans, name: str) -> list[Difference]:
     changes: list[Difference] = []
     own = texts.mapping(wanted.template, 'the root template')
     if own != template:
-        detail = compared.unified(_canonical(template), _canonical(own))
+        # Heat stores parsed templates, without the layout of the text.
+        sides = (
+            texts.dump(json.loads(json.dumps(side, sort_keys=True)))
+            for side in (template, own)
+        )
         changes.append(
             Difference(
-                kind='template', change='changed', name='', detail=detail
+                kind='template',
+                change='changed',
+                name='',
+                detail=compared.unified(*sides),
             )
         )
     new = answer.get('Environment') or {}
@@ -183,12 +190,6 @@ def _change(before: Any, after: Any) -> str:
     if before is None:
         return 'added'
     return 'removed' if after is None else 'changed'
-
-
-def _canonical(value: abc.Mapping[str, Any]) -> str:
-    """Return a template as text to compare."""
-    # Heat stores parsed templates, without the layout of the text.
-    return texts.dump(json.loads(json.dumps(value, sort_keys=True)))
 
 
 class Texts:

@@ -85,7 +85,6 @@ _VALIDATED = 'validated/'
 class _Pass:
     """The last pass of a group of validations."""
 
-    group: str
     content_hash: str
     at: float
 
@@ -117,10 +116,8 @@ def record(
     annex: json_records.Records, content_hash: str, group: str, now: float
 ) -> None:
     """Record that a group of validations has passed with a content."""
-    annex.write(
-        _name(group),
-        {'group': group, 'content_hash': content_hash, 'at': now},
-    )
+    passed = _Pass(content_hash=content_hash, at=now)
+    annex.write(_name(group), dataclasses.asdict(passed))
 
 
 def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:

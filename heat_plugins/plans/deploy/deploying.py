@@ -145,11 +145,14 @@ class Deployer:
                     before or Started(), stack_id=stack.id, action=stack.action
                 )
             else:
-                deploy_records.check(
-                    self._plans.annex(plan), plan, self._plans.clock()
-                )
+                annex = self._plans.annex(plan)
+                deploy_records.check(annex, plan, self._plans.clock())
                 content = self._plans.resolve(plan)
-                started = self._give(stack, plan, content, timeout)
+                with secrecy.guarding(content, plan.environment):
+                    started = self._give(plan, stack, content, timeout)
+                deploy_records.write_deployed(
+                    annex, plan.content_hash, content, self._plans.clock()
+                )
             return dataclasses.replace(
                 started,
                 content_hash=plan.content_hash,
@@ -159,32 +162,20 @@ class Deployer:
 
     def _give(
         self,
-        stack: heat_values.Stack | None,
         plan: plans.Plan,
+        stack: heat_values.Stack | None,
         content: references.Resolved,
         timeout: int | None,
     ) -> Started:
-        """Let Heat deploy a content, and record it."""
+        """Let Heat create or update the stack of a plan."""
         tags = (TAG, f'{CONTENT_TAG}{plan.content_hash}')
-        with secrecy.guarding(content, plan.environment):
-            if stack is None:
-                stack_id = self._stacks.create(
-                    plan.name, content, tags=tags, timeout=timeout
-                )
-                started = Started(stack_id=stack_id, action='CREATE')
-            else:
-                started = dataclasses.replace(
-                    self._after(stack), action='UPDATE'
-                )
-                self._stacks.replace(
-                    stack, content, tags=tags, timeout=timeout
-                )
-        deploy_records.write_deployed(
-            self._plans.annex(plan),
-            plan.content_hash,
-            content,
-            self._plans.clock(),
-        )
+        if stack is None:
+            stack_id = self._stacks.create(
+                plan.name, content, tags=tags, timeout=timeout
+            )
+            return Started(stack_id=stack_id, action='CREATE')
+        started = dataclasses.replace(self._after(stack), action='UPDATE')
+        self._stacks.replace(stack, content, tags=tags, timeout=timeout)
         return started
 
     def _after(self, stack: heat_values.Stack) -> Started:

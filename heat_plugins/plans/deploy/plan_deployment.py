@@ -58,15 +58,6 @@ class Deploy:
 
     def __init__(self, deployer: deploying.Deployer) -> None:
         self._deployer = deployer
-        self._phases: abc.Mapping[
-            DeployPhase,
-            abc.Callable[[PlanDeployment, jobs.CallOutcome | None], Step],
-        ] = {
-            DeployPhase.VALIDATE: self._validate,
-            DeployPhase.START: self._start,
-            DeployPhase.FOLLOW: self._follow,
-            DeployPhase.CONFIGURE: self._configure,
-        }
 
     def step(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None
@@ -76,11 +67,36 @@ class Deploy:
         :raises errors.Refused: a validation that the plan requires did not
             pass, or the stack cannot be deployed to now.
         """
-        return self._phases[state.phase](state, outcome)
-
-    def output(self, state: PlanDeployment) -> dict[str, Any]:
-        """Return the output of the workflow."""
-        return {'stack': state.stack, 'warnings': [*state.started.warnings]}
+        match state.phase:
+            case DeployPhase.VALIDATE:
+                return self._validate(state, outcome)
+            case DeployPhase.START:
+                started = self._deployer.start(
+                    state.plan,
+                    before=state.started,
+                    timeout=state.timeout,
+                    take_over=state.take_over,
+                )
+                state = dataclasses.replace(
+                    state, phase=DeployPhase.FOLLOW, started=started
+                )
+                return jobs.JobStep(state=state, next_look=deploying.SOONEST)
+            case DeployPhase.FOLLOW:
+                stack = self._deployer.poll(
+                    state.started.stack_id, state.started.before
+                )
+                state = dataclasses.replace(state, stack=stack)
+                if not stack['success']:
+                    return jobs.JobStep(
+                        state=state,
+                        next_look=stack['next_look'],
+                        success=stack['success'],
+                        reason=f'{stack["status"]}: {stack["reason"]}',
+                    )
+                state = dataclasses.replace(state, phase=DeployPhase.CONFIGURE)
+                return self._configure(state)
+            case DeployPhase.CONFIGURE:
+                return self._configure(state, outcome)
 
     def _validate(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None
@@ -107,38 +123,9 @@ class Deploy:
         )
         return jobs.JobStep(state=state)
 
-    def _start(
-        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
-    ) -> Step:
-        """Create or update the plan's stack."""
-        started = self._deployer.start(
-            state.plan,
-            before=state.started,
-            timeout=state.timeout,
-            take_over=state.take_over,
-        )
-        state = dataclasses.replace(
-            state, phase=DeployPhase.FOLLOW, started=started
-        )
-        return jobs.JobStep(state=state, next_look=deploying.SOONEST)
-
-    def _follow(
-        self, state: PlanDeployment, outcome: jobs.CallOutcome | None
-    ) -> Step:
-        """Look how the plan's stack is."""
-        stack = self._deployer.poll(
-            state.started.stack_id, state.started.before
-        )
-        state = dataclasses.replace(state, stack=stack)
-        if stack['success']:
-            state = dataclasses.replace(state, phase=DeployPhase.CONFIGURE)
-            return self._configure(state)
-        return jobs.JobStep(
-            state=state,
-            next_look=stack['next_look'],
-            success=stack['success'],
-            reason=f'{stack["status"]}: {stack["reason"]}',
-        )
+    def output(self, state: PlanDeployment) -> dict[str, Any]:
+        """Return the output of the workflow."""
+        return {'stack': state.stack, 'warnings': [*state.started.warnings]}
 
     def _configure(
         self, state: PlanDeployment, outcome: jobs.CallOutcome | None = None

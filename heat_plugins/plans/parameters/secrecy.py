@@ -78,14 +78,6 @@ class SecretNames:
         for name in self.secret & values.keys():
             yield from masking.texts(values[name])
 
-    def without(self, values: _Values) -> dict[str, Any]:
-        """Return the values of parameters that may be shown."""
-        return {
-            name: value
-            for name, value in values.items()
-            if self.may_be_seen(name)
-        }
-
 
 def set_in(
     content: references.Resolved,

@@ -123,40 +123,31 @@ class _Data:
         if path.endswith(_ROLE):
             name = name.removesuffix(_ROLE)
             for role in self._roles:
-                yield (
-                    posixpath.join(
-                        folder, f'{role["name"].lower()}-{name}.yaml'
-                    ),
-                    self._for_role(path, role),
-                )
+                values: dict[str, Any] = {
+                    'role': role,
+                    'networks': self._networks,
+                }
+                if '{{role.name}}' not in (self._content.get(path) or ''):
+                    # Old templates write {{role}} for the name, as roles had
+                    # nothing else.
+                    values['role'] = role['name']
+                    if role.get('disable_constraints'):
+                        values['disable_constraints'] = True
+                target = f'{role["name"].lower()}-{name}.yaml'
+                yield posixpath.join(folder, target), values
         elif path.endswith(_NETWORK):
             word = 'port' if folder.endswith('ports') else 'network'
             name = name.removesuffix(_NETWORK)
             for network in self._networks:
                 if network.get('enabled') is not False:
                     target = name.replace(word, network['name_lower'])
-                    yield (
-                        posixpath.join(folder, f'{target}.yaml'),
-                        {'network': network},
-                    )
+                    target = posixpath.join(folder, f'{target}.yaml')
+                    yield target, {'network': network}
         else:
             yield (
                 f'{path.removesuffix(SUFFIX)}.yaml',
                 {'roles': self._roles, 'networks': self._networks},
             )
-
-    def _for_role(
-        self, path: str, role: abc.Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the variables of a template that is rendered for a role."""
-        values: dict[str, Any] = {'role': role, 'networks': self._networks}
-        if '{{role.name}}' in (self._content.get(path) or ''):
-            return values
-        # Old templates write {{role}} for the name, as roles had nothing else.
-        values['role'] = role['name']
-        if role.get('disable_constraints'):
-            values['disable_constraints'] = True
-        return values
 
 
 class _Sandbox(sandbox.SandboxedEnvironment):

@@ -32,11 +32,9 @@ from typing import Any, Final
 from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.content import texts
+from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.rendering import jinja
-
-#: Returns the contents of some paths of a plan.
-Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 _DATA: Final = frozenset({roles.PATH, jinja.NETWORKS, jinja.EXCLUDES})
 
@@ -86,7 +84,9 @@ def render(
 
 
 def outputs(
-    paths: abc.Collection[str], fetch: Fetch, limits: RenderingLimits = _LIMITS
+    paths: abc.Collection[str],
+    fetch: references.Fetch,
+    limits: RenderingLimits = _LIMITS,
 ) -> dict[str, bytes]:
     """Render the templates of a plan; return the rendered files.
 
@@ -125,7 +125,9 @@ def outputs(
     return gathered.files
 
 
-def targets(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
+def targets(
+    paths: abc.Collection[str], fetch: references.Fetch
+) -> dict[str, str]:
     """Return the paths of rendered files, with those of their templates."""
     data = fetch(sorted(_DATA & set(paths)))
     return jinja.targets(

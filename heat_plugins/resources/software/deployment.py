@@ -50,11 +50,6 @@ class DeploymentMixin(server_bound.ServerBound):
 
     NOUN = 'Deployment'
 
-    @property
-    def _row(self) -> heat_values.DeploymentRow | None:
-        """The deployment's newest row; None before the first delivery."""
-        return histories.row(self)
-
     def _fleet(self) -> server_fleets.ServerFleet:
         return server_fleets.ServerFleet(self, lambda: self.properties)
 
@@ -82,7 +77,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
         :raises exception.InvalidTemplateAttribute: there is no such one.
         """
-        row = self._row
+        row = histories.row(self)
         outputs = row.outputs if row else {}
         if key in outputs:
             return attributes.select_from_attribute(outputs[key], path)
@@ -160,7 +155,7 @@ class DeploymentMixin(server_bound.ServerBound):
         """Deliver an action; return the check that waits for it, or None."""
         task = fleets.repeated(
             self._member,
-            self._row,
+            histories.row(self),
             action,
             repeats=self._state_before == (action, self.FAILED),
         )
@@ -218,7 +213,7 @@ class DeploymentMixin(server_bound.ServerBound):
         self.properties = json_snippet.properties(
             self.properties_schema, self.context
         )
-        fleet, row = self._fleet(), self._row
+        fleet, row = self._fleet(), histories.row(self)
         inputs = derived.inputs(
             fleet.source, self.UPDATE, self.properties[self.INPUT_VALUES]
         )
@@ -279,7 +274,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
     def handle_delete(self) -> lifecycle.LifecycleAction | None:
         """Begin with the DELETE action, if there is one to run."""
-        fleet, row, task = self._fleet(), self._row, None
+        fleet, row, task = self._fleet(), histories.row(self), None
         with self.rpc_client().ignore_error_by_name('NotFound'):
             if self._must_undo(fleet.source, row):
                 task = fleets.repeated(
@@ -289,7 +284,7 @@ class DeploymentMixin(server_bound.ServerBound):
         def delete_all() -> None:
             histories.forget_former(self)
             if self.resource_id is not None:
-                row = self._row
+                row = histories.row(self)
                 rollout.withdraw_rows(fleet, [row] if row else [])
                 fleet.erase([self.resource_id])
             self._delete_signals()
@@ -331,7 +326,7 @@ class DeploymentMixin(server_bound.ServerBound):
         Heat answers the sender of a signal before it handles the signal, so
         an event tells the result.
         """
-        row = self._row
+        row = histories.row(self)
         declared = row.config.outputs if row else ()
         signaller = callers.of(self.stack)
         try:
@@ -368,7 +363,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
         :raises errors.Refused: nothing can be started on it, or not that.
         """
-        row = self._row
+        row = histories.row(self)
         # The template alone does not resolve references.
         with self.frozen_properties():
             return run_room.Subject(
@@ -390,7 +385,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
         :raises deliveries.ActionFailed: one of them is not.
         """
-        row = self._row
+        row = histories.row(self)
         if row is None and self.resource_id is not None:
             raise deliveries.ActionFailed(
                 f'Deployment {self.resource_id} no longer exists in Heat; an '
@@ -412,7 +407,7 @@ class DeploymentMixin(server_bound.ServerBound):
         :raises deliveries.ActionFailed: it is not there, or not complete.
         """
         super().handle_adopt(resource_data)
-        row = self._row
+        row = histories.row(self)
         if row is None:
             raise deliveries.ActionFailed(
                 f'Cannot adopt deployment {self.resource_id}: Heat has none '
@@ -433,14 +428,14 @@ class DeploymentMixin(server_bound.ServerBound):
         """
         if self.action == self.ADOPT:
             # It may be there and only not be complete.
-            return self._row is None
+            return histories.row(self) is None
         former = _former_group(self)
         if former and self.resource_id and self.action == self.CREATE:
             # It took over a row, and CREATE may have run long ago.
             kept = signal_names.group_prefix(former)
             return not self.resource_id.startswith(kept)
         if self.action == self.CREATE:
-            return not fleets.is_resumable(self._row)
+            return not fleets.is_resumable(histories.row(self))
         return self.action not in (
             self.UPDATE,
             self.SUSPEND,
@@ -450,7 +445,7 @@ class DeploymentMixin(server_bound.ServerBound):
 
     def withdraw_delivered(self) -> None:
         """Withdraw an action in progress that no engine waits for."""
-        row = self._row
+        row = histories.row(self)
         # An engine may have died before it told the server.
         if row is not None and (row.in_progress or row.is_withdrawn):
             rollout.withdraw_rows(self._fleet(), [row], deliveries.ENGINE_DIED)

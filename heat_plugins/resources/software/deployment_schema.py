@@ -21,8 +21,6 @@ from heat_plugins.engine.database import resources
 from heat_plugins.objectstore import keys
 from heat_plugins.resources import bases
 
-config.register_opts(cfg.CONF)
-
 _Kind = TypeVar('_Kind')
 
 TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'

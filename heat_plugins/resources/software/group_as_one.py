@@ -18,7 +18,6 @@ from heat.engine import resource
 from oslo_config import cfg
 
 from heat_plugins import bounds
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import heat_values
@@ -44,8 +43,6 @@ from heat_plugins.signals import body
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 # What an attribute of the group is for a member.
 _SHOWN = {
@@ -308,40 +305,34 @@ class GroupAsOne(
 
         :param tasks: what members must do, by action, in this order.
         """
-        rollouts = [
-            self._rollout_of(fleet, name, each)
-            for name, each in tasks.items()
-            if each
-        ]
+        rollouts = []
+        for name, due in tasks.items():
+            if not due:
+                continue
+            policy = self.update_policy.get(_POLICIES.get(name)) or {}
+            size = policy.get('max_batch_size')
+            pause = policy.get('pause_time') or 0
+            if size:
+                # As Heat has it, and refuses it.
+                self._update_timeout(-(-len(due) // size), pause)
+            stay = len(self.properties[self.SERVERS] or {}) - len(due)
+            rollouts.append(
+                self._rollout(
+                    fleet,
+                    name,
+                    due,
+                    {
+                        'batch': size,
+                        'pause': pause,
+                        'allowed': self.allowed_failures(),
+                    },
+                    summary=deliveries.of_group,
+                    report=self._report,
+                    current=0 if name == fleets.DELETE else max(0, stay),
+                )
+            )
         return self._begin(
             lifecycle.LifecycleAction(action, fleet, rollouts, finish)
-        )
-
-    def _rollout_of(
-        self,
-        fleet: server_fleets.ServerFleet,
-        action: str,
-        tasks: abc.Sequence[fleets.Task],
-    ) -> rollout.Rollout:
-        """Return the rollout of an action, in batches by the policy."""
-        policy = self.update_policy.get(_POLICIES.get(action)) or {}
-        size, pause = policy.get('max_batch_size'), policy.get('pause_time')
-        if size:
-            # As Heat has it, and refuses it.
-            self._update_timeout(-(-len(tasks) // size), pause or 0)
-        stay = len(self.properties[self.SERVERS] or {}) - len(tasks)
-        return self._rollout(
-            fleet,
-            action,
-            tasks,
-            {
-                'batch': size,
-                'pause': pause or 0,
-                'allowed': self.allowed_failures(),
-            },
-            summary=deliveries.of_group,
-            report=self._report,
-            current=0 if action == fleets.DELETE else max(0, stay),
         )
 
     def _report(self, progress: fleets.Progress) -> None:

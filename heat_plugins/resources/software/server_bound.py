@@ -10,7 +10,6 @@ from heat.engine import resource
 from heat.objects import resource as resource_objects
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.deployments import fleets
 from heat_plugins.deployments import lifecycle
@@ -25,8 +24,6 @@ from heat_plugins.resources import bases
 from heat_plugins.resources.software import deployment_schema
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 
 def _with_loop(name: str) -> Any:

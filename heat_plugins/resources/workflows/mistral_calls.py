@@ -4,7 +4,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import function
 from heat.engine import properties
@@ -12,7 +11,6 @@ from heat.engine import resource
 from heat.engine import support
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import wording
@@ -24,8 +22,6 @@ from heat_plugins.mistral import triggers
 from heat_plugins.resources import bases
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 #: Of the types that Heat has no class of its own for.
 NOT_HEATS = support.SupportStatus(
@@ -163,12 +159,6 @@ class MistralCalls(bases.Eventful, resource.Resource):
             for needed in function.dependencies(self.properties.data.get(name))
         )
 
-    def invalid(
-        self, prop: str, message: object
-    ) -> exception.StackValidationFailed:
-        """Return the exception for an invalid property."""
-        return heat_types.invalid(self, message, prop)
-
     def validate_by(self, call: Callable[..., Any], *arguments: object) -> Any:
         """Ask Mistral while the stack is validated; None if it fails.
 
@@ -194,8 +184,8 @@ class MistralCalls(bases.Eventful, resource.Resource):
         try:
             self.validate_by(self.client().workflows.get, name, namespace)
         except errors.NotFound as exc:
-            raise self.invalid(
-                prop, f'there is no workflow "{name}".'
+            raise heat_types.invalid(
+                self, f'there is no workflow "{name}".', prop
             ) from exc
 
     def validate_called(self, prop: str) -> None:
@@ -210,7 +200,7 @@ class MistralCalls(bases.Eventful, resource.Resource):
             try:
                 name, _, _ = triggers.called(self.properties[prop])
             except triggers.InvalidCall as exc:
-                raise self.invalid(prop, exc) from exc
+                raise heat_types.invalid(self, exc, prop) from exc
             self.validate_workflow(prop, name)
 
 

@@ -140,18 +140,7 @@ def _widened(
     }
 
 
-def _task_schema() -> dict[str, heat_types.Schema]:
-    """Return the schema of a task: Heat's, and more."""
-    heats = _HEATS.properties_schema[_HEATS.TASKS].schema[0].schema
-    return {
-        **_widened(heats),
-        # Heat holds the name of the workflow to be called against Mistral's
-        # list, and so knows no arguments after it.
-        'workflow': _with(heats['workflow'], constraints=[]),
-        **_POLICIES,
-        **_TASK_ONLY,
-    }
-
+_HEATS_TASK = _HEATS.properties_schema[_HEATS.TASKS].schema[0].schema
 
 PROPERTIES = {
     **_HEATS.properties_schema,
@@ -159,7 +148,17 @@ PROPERTIES = {
     _HEATS.TASKS: _with(
         _HEATS.properties_schema[_HEATS.TASKS],
         required=False,
-        schema=_Schema(_Schema.MAP, schema=_task_schema()),
+        schema=_Schema(
+            _Schema.MAP,
+            schema={
+                **_widened(_HEATS_TASK),
+                # Heat holds the name of the workflow to be called against
+                # Mistral's list, and so knows no arguments after it.
+                'workflow': _with(_HEATS_TASK['workflow'], constraints=[]),
+                **_POLICIES,
+                **_TASK_ONLY,
+            },
+        ),
     ),
     _HEATS.TASK_DEFAULTS: _with(
         _HEATS.properties_schema[_HEATS.TASK_DEFAULTS],

@@ -390,11 +390,24 @@ class Schedule:
             raise errors.Invalid(
                 'The schedule excludes all weekdays: leave one of them'
             )
-        return tuple(
-            _range(entry)
-            for entry in self.exclude
-            if entry.lower() not in _WEEKDAYS
-        )
+        ranges = []
+        for entry in self.exclude:
+            if entry.lower() in _WEEKDAYS:
+                continue
+            begin, slash, end = entry.partition('/')
+            try:
+                first = datetime.date.fromisoformat(begin)
+                last = datetime.date.fromisoformat(end if slash else begin)
+            except ValueError:
+                first, last = datetime.date.max, datetime.date.min
+            if first > last:
+                raise errors.Invalid(
+                    f'Cannot exclude "{bounds.shortened(entry)}": give a date '
+                    '("2026-12-24"), a range ("2026-12-24/2027-01-01") or a '
+                    'weekday ("sat")'
+                )
+            ranges.append((first, last))
+        return tuple(ranges)
 
     @functools.cached_property
     def _weekdays(self) -> frozenset[int]:
@@ -454,25 +467,6 @@ def _invalid_pattern(pattern: str, why: str = '') -> str:
         f'as "30 2 * * mon" for Mondays at 02:30, or one of @'
         f'{", @".join(_KIN)}'
     )
-
-
-def _range(entry: str) -> tuple[datetime.date, datetime.date]:
-    """Return the first and the last day of an exclusion."""
-    begin, slash, end = entry.partition('/')
-    try:
-        days = (
-            datetime.date.fromisoformat(begin),
-            datetime.date.fromisoformat(end if slash else begin),
-        )
-    except ValueError:
-        days = datetime.date.max, datetime.date.min
-    if days[0] > days[1]:
-        raise errors.Invalid(
-            f'Cannot exclude "{bounds.shortened(entry)}": give a date '
-            '("2026-12-24"), a range ("2026-12-24/2027-01-01") or a weekday '
-            '("sat")'
-        )
-    return days
 
 
 def _instant(

@@ -75,7 +75,6 @@ class Chooser:
 
     def __init__(self, heat: stack_tree.Selecting) -> None:
         self._heat = heat
-        self._finder = targets.Finder(heat)
 
     def choose(
         self,
@@ -156,7 +155,8 @@ class Chooser:
         deployments = [
             target
             for stack in stacks
-            for target in self._finder.matching(
+            for target in targets.matching(
+                self._heat,
                 stack,
                 lambda place: bool(
                     _met(wanted, place) or not wanted.resources
@@ -207,7 +207,7 @@ class Chooser:
             return bool(met) or not wanted.resources
 
         has_metadata = self._has_metadata(stack, wanted.metadata)
-        for target in self._finder.matching(stack, is_wanted, config):
+        for target in targets.matching(self._heat, stack, is_wanted, config):
             reason = None
             if not has_metadata(target.server_id):
                 reason = 'its server has other metadata'

@@ -50,7 +50,7 @@ class Selecting(StackReader, Protocol):
     def template(self, stack: heat_values.Stack) -> abc.Mapping[str, Any]:
         """Return the template of a stack."""
 
-    def deployment(self, deployment_id: str) -> heat_values.Deployment:
+    def deployment(self, deployment_id: str) -> heat_values.DeploymentRow:
         """Return a deployment."""
 
     def config(self, config_id: str) -> heat_values.Config:
@@ -79,7 +79,7 @@ DEPLOYMENTS = (
     'OS::Heat::SoftwareDeployment',
     'OS::Heat::StructuredDeployment',
 )
-#: Types that are servers; see also `targets.Finder`.
+#: Types that are servers; see also `targets.matching`.
 SERVERS = (
     'OS::Nova::Server',
     'OS::Heat::DeployedServer',

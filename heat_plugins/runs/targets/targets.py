@@ -92,8 +92,7 @@ class TemplateSources:
         """
         value = self._value(resource, name)
         texts = map(str, (value, None if value is None else otherwise))
-        limits = (int(text) for text in texts if text.isdecimal())
-        return next(filter(None, limits), None)
+        return next(filter(None, map(bounds.number, texts)), None)
 
     def _value(self, resource: heat_values.Resource, name: str) -> Any:
         """Return a property of a resource, as its template in Heat says.
@@ -235,139 +234,133 @@ class Target(run_records.RunTarget):
         )
 
 
-class Finder:
-    """Finds deployments in stacks."""
+def matching(
+    heat: stack_tree.Selecting,
+    stack: heat_values.Stack,
+    is_wanted: abc.Callable[[stack_tree.Place], bool],
+    config: heat_values.Config | None = None,
+) -> list[Target]:
+    """Return the deployments of a root stack that are wanted.
 
-    def __init__(self, heat: stack_tree.Selecting) -> None:
-        self._heat = heat
-
-    def matching(
-        self,
-        stack: heat_values.Stack,
-        is_wanted: abc.Callable[[stack_tree.Place], bool],
-        config: heat_values.Config | None = None,
-    ) -> list[Target]:
-        """Return the deployments of a root stack that are wanted.
-
-        :param is_wanted: asked about each resource; with one that is wanted,
-            those inside of it are.
-        :param config: a config of the user's own; then the targets are
-            servers. One that is in no Heat has no ID.
-        """
-        places = stack_tree.find(self._heat, stack)
-        chosen = list(filter(is_wanted, places))
-        below = stack_tree.below(places, chosen)
-        if config is not None:
-            servers = [
-                place
-                for place in below
-                if place.resource.physical_id
-                and place.resource.type in stack_tree.SERVERS
-            ]
-            if not servers and len(chosen) == 1:
-                # One of a type of the stack's own environment.
-                servers = [
-                    place
-                    for place in chosen
-                    if place.resource.physical_id
-                    and not place.resource.nested_id
-                    and self._heat.attribute(place.resource, _OF_SERVERS)
-                    is not None
-                ]
-            return [
-                Target(
-                    stack_id=stack.id,
-                    stack_name=stack.name,
-                    resource=place.path,
-                    name=place.resource.name,
-                    deployment_id=place.resource.physical_id,
-                    server_id=place.resource.physical_id,
-                    config=config,
-                    config_id=config.id,
-                    declared=config.inputs,
-                    server_name=place.path,
-                    standalone=True,
-                )
-                for place in servers
-            ]
-        deployments = [
+    :param is_wanted: asked about each resource; with one that is wanted,
+        those inside of it are.
+    :param config: a config of the user's own; then the targets are
+        servers. One that is in no Heat has no ID.
+    """
+    places = stack_tree.find(heat, stack)
+    chosen = list(filter(is_wanted, places))
+    below = stack_tree.below(places, chosen)
+    if config is not None:
+        servers = [
             place
             for place in below
             if place.resource.physical_id
-            and place.resource.type in stack_tree.DEPLOYMENTS
+            and place.resource.type in stack_tree.SERVERS
         ]
-        if len(chosen) == 1:
-            # It may be of a type of the stack's own environment.
-            deployments = deployments or chosen
-        there = [
-            place
-            for place in deployments
-            if not place.resource.status.startswith('DELETE')
-        ]
-        return self._targets(stack, there, places)
-
-    def _targets(
-        self,
-        root: heat_values.Stack,
-        chosen: abc.Iterable[stack_tree.Place],
-        places: list[stack_tree.Place],
-    ) -> list[Target]:
-        """Return those deployments of a stack that servers have.
-
-        :param places: all of the stack.
-        """
-        servers = {
-            place.resource.physical_id: place.path
-            for place in places
-            if place.resource.physical_id
-        }
-        named = TemplateSources(self._heat, places)
-
-        @functools.cache
-        def read(config_id: str) -> heat_values.Config | None:
-            with contextlib.suppress(errors.NotFound):
-                return self._heat.config(config_id)
-            return None
-
-        owned = []
-        for place in chosen:
-            try:
-                deployment = self._heat.deployment(place.resource.physical_id)
-            except errors.NotFound:
-                continue
-            if place.member and deployment.server_id != place.member.server_id:
-                # What its server had was withdrawn.
-                continue
-            config = read(deployment.config_id)
-            if not config or config.is_withdrawn:
-                # Its server has nothing.
-                continue
-            # The template declares a group for its members.
-            declaring = place.member.group if place.member else place.resource
-            source_id = named.config_of(declaring)
-            source = read(source_id) if source_id else None
-            owned.append(
-                Target(
-                    stack_id=root.id,
-                    stack_name=root.name,
-                    resource=place.path,
-                    name=place.resource.name,
-                    deployment_id=deployment.id,
-                    server_id=deployment.server_id,
-                    config=config,
-                    config_id=deployment.config_id,
-                    declared=declared_inputs(source, config),
-                    server_name=servers.get(deployment.server_id),
-                    source_id=source_id,
-                    timeout=named.seconds_of(
-                        declaring, 'timeout', config.given_timeout
-                    ),
-                    delivery_timeout=named.seconds_of(
-                        declaring, 'delivery_timeout'
-                    ),
-                )
+        if not servers and len(chosen) == 1:
+            # One of a type of the stack's own environment.
+            servers = [
+                place
+                for place in chosen
+                if place.resource.physical_id
+                and not place.resource.nested_id
+                and heat.attribute(place.resource, _OF_SERVERS) is not None
+            ]
+        return [
+            Target(
+                stack_id=stack.id,
+                stack_name=stack.name,
+                resource=place.path,
+                name=place.resource.name,
+                deployment_id=place.resource.physical_id,
+                server_id=place.resource.physical_id,
+                config=config,
+                config_id=config.id,
+                declared=config.inputs,
+                server_name=place.path,
+                standalone=True,
             )
-        return owned
+            for place in servers
+        ]
+    deployments = [
+        place
+        for place in below
+        if place.resource.physical_id
+        and place.resource.type in stack_tree.DEPLOYMENTS
+    ]
+    if len(chosen) == 1:
+        # It may be of a type of the stack's own environment.
+        deployments = deployments or chosen
+    there = [
+        place
+        for place in deployments
+        if not place.resource.status.startswith('DELETE')
+    ]
+    return _targets(heat, stack, there, places)
+
+
+def _targets(
+    heat: stack_tree.Selecting,
+    root: heat_values.Stack,
+    chosen: abc.Iterable[stack_tree.Place],
+    places: list[stack_tree.Place],
+) -> list[Target]:
+    """Return those deployments of a stack that servers have.
+
+    :param places: all of the stack.
+    """
+    servers = {
+        place.resource.physical_id: place.path
+        for place in places
+        if place.resource.physical_id
+    }
+    named = TemplateSources(heat, places)
+
+    @functools.cache
+    def read(config_id: str) -> heat_values.Config | None:
+        with contextlib.suppress(errors.NotFound):
+            return heat.config(config_id)
+        return None
+
+    owned = []
+    for place in chosen:
+        try:
+            deployment = heat.deployment(place.resource.physical_id)
+        except errors.NotFound:
+            continue
+        if place.member and deployment.server_id != place.member.server_id:
+            # What its server had was withdrawn.
+            continue
+        config = deployment.config
+        if config.is_withdrawn:
+            # Its server has nothing.
+            continue
+        # The template declares a group for its members.
+        declaring = place.member.group if place.member else place.resource
+        source_id = named.config_of(declaring)
+        source = read(source_id) if source_id else None
+        owned.append(
+            Target(
+                stack_id=root.id,
+                stack_name=root.name,
+                resource=place.path,
+                name=place.resource.name,
+                deployment_id=deployment.id,
+                server_id=deployment.server_id,
+                config=config,
+                config_id=config.id,
+                declared=declared_inputs(source, config),
+                server_name=servers.get(deployment.server_id),
+                source_id=source_id,
+                timeout=named.seconds_of(
+                    declaring, 'timeout', config.given_timeout
+                ),
+                delivery_timeout=named.seconds_of(
+                    declaring, 'delivery_timeout'
+                ),
+            )
+        )
+    return owned
 
 
 def declared_inputs(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cloud of these tests: engines that are told dead after seconds."""
 
-import os
 import pathlib
 import shutil
 import socket
@@ -38,10 +37,3 @@ def cloud(request, metrics_port):
     """A cloud whose engines report every five seconds, and serve metrics."""
     conf = f'{CONF}[heat_plugins]\nmetrics_port={metrics_port}\n'
     yield from functional.clouds(request, 'production', conf)
-
-
-def pytest_collection_modifyitems(items):
-    """Give them time: an engine is told dead after seconds, not at once."""
-    for item in items:
-        if __package__ in item.nodeid.replace(os.sep, '.'):
-            item.add_marker(pytest.mark.timeout(400))

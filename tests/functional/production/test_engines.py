@@ -6,7 +6,6 @@ import contextlib
 import pytest
 
 from tests.functional import base
-from tests.functional import servers
 from tests.functional.production import waits
 
 
@@ -80,8 +79,7 @@ def test_each_server_of_a_group_runs_each_action_once(cloud, stacks):
     def answer(configs):
         for config in configs:
             answered.add(config['id'])
-            url = base.signal_url(config)
-            assert base.put(url, servers.body(greeting='hello')) == 201
+            base.answer(config, greeting='hello')
 
     for action, begin in (
         ('CREATE', lambda: None),

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of two heat-engines with two processes each, on one host."""
 
-import os
-import pathlib
-import signal
 from urllib import request
 
+import psutil
 import pytest
 
 from tests.functional import base
@@ -30,24 +28,13 @@ def scrape(port):
 
 
 def holder(port):
-    """Return the process that listens on a port of 127.0.0.1."""
-    address = f'0100007F:{port:04X}'
-    for line in pathlib.Path('/proc/net/tcp').read_text().splitlines()[1:]:
-        words = line.split()
-        if words[1] == address and words[3] == '0A':
-            return owner(f'socket:[{words[9]}]')
-    return None
-
-
-def owner(opened):
-    for link in pathlib.Path('/proc').glob('[0-9]*/fd/*'):
-        try:
-            if os.readlink(link) == opened:
-                return int(link.parts[2])
-        except OSError:
-            # It has ended, or has closed that.
-            continue
-    return None
+    """Return the process that listens on a port, or None."""
+    listening = [
+        each.pid
+        for each in psutil.net_connections('tcp4')
+        if each.laddr.port == port and each.status == psutil.CONN_LISTEN
+    ]
+    return listening[0] if listening else None
 
 
 @pytest.mark.long
@@ -72,7 +59,7 @@ def test_metrics_are_sums_and_survive_the_process_that_serves_them(
     assert after[COMPLETE] == complete
     assert after[REQUESTS] > before[REQUESTS]
     killed = holder(metrics_port)
-    os.kill(killed, signal.SIGKILL)
+    psutil.Process(killed).kill()
     base.until(lambda: holder(metrics_port) not in (None, killed), 60)
     last = base.until(lambda: scrape(metrics_port))
     assert last[COMPLETE] == complete

@@ -7,7 +7,6 @@ import threading
 import time
 
 from tests.functional import base
-from tests.functional import servers
 from tests.functional.production import waits
 
 MISTRAL = 'workflowv2'
@@ -18,17 +17,12 @@ OUTAGE = 15
 WORKFLOW = """\
 version: '2.0'
 slow:
-  output:
-    done: <% $.get(done) %>
+  output: {done: <% $.get(done) %>}
   tasks:
-    first:
-      action: std.noop
-      wait-before: 10
-      on-success: second
+    first: {action: std.noop, wait-before: 10, on-success: second}
     second:
       action: std.echo output='fine'
-      publish:
-        done: <% task().result %>
+      publish: {done: <% task().result %>}
 """
 
 
@@ -52,7 +46,7 @@ def test_a_broker_and_a_database_that_go_away_are_ridden_out(cloud, stacks):
     cloud.stop('mariadb')
     try:
         for name, deployment in waiting.items():
-            waits.signal(deployment, f'{name} again')
+            deployment.answer(greeting=f'{name} again')
         time.sleep(OUTAGE)
     finally:
         cloud.start('mariadb')
@@ -92,7 +86,7 @@ def test_of_signals_to_two_engines_at_once_one_counts(cloud, stacks):
 
     def by_url(name):
         barrier.wait()
-        waiting[name].put(servers.body(greeting='url'))
+        waiting[name].put(base.body(greeting='url'))
 
     def by_api(name):
         barrier.wait()

@@ -4,7 +4,6 @@
 import contextlib
 
 from tests.functional import base
-from tests.functional import servers
 
 COUNT = 4
 NAMES = [f'deployment{number}' for number in range(COUNT)]
@@ -17,10 +16,6 @@ def template(**properties):
 def all_wait(stack, action='CREATE'):
     """Return the deployments of a stack once all of them wait."""
     return {name: stack.waiting(name, action) for name in NAMES}
-
-
-def signal(deployment, greeting):
-    assert deployment.put(servers.body(greeting=greeting)) == 201
 
 
 def current(stack, name):
@@ -46,7 +41,7 @@ def answer(stack, seconds=240):
                 continue
             if found.config['id'] not in answered:
                 answered.add(found.config['id'])
-                signal(found, name)
+                found.answer(greeting=name)
         return not stack.status.endswith('IN_PROGRESS')
 
     base.until(done, seconds)

@@ -43,10 +43,9 @@ def test_what_is_no_config_is_told_and_one_keeps_its_secrets_to_itself():
     ],
 )
 def test_how_it_is_signalled(inputs, signalled, has_object, needs_notifier):
-    found = read(**inputs)
-    assert found.is_signalled == signalled
-    assert found.has_object == has_object
-    assert found.needs_notifier == needs_notifier
+    config = read(**inputs)
+    found = config.is_signalled, config.has_object, config.needs_notifier
+    assert found == (signalled, has_object, needs_notifier)
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,11 @@ def pending():
 
 def test_it_is_on_disk_until_it_is_accepted(server, http, spawned):
     pend(server)
-    http.meanwhile = lambda: on_disk.append(pending())
     on_disk = []
+    http.meanwhile = lambda: on_disk.append(pending())
     delivery.deliver_now('c1')
-    assert on_disk == [['c1']]
     assert http.sent[0].body == {'deploy_status_code': 0}
-    assert pending() == []
-    assert spawned == []
+    assert (on_disk, pending(), spawned) == ([['c1']], [], [])
     # If it is not accepted, it is left to a process.
     pend(server)
     http.answers = [503]
@@ -94,8 +92,7 @@ def test_it_is_sent_again_ever_more_seldom(server, http, clock):
     delivery.deliver_all(clock.sleep)
     assert pending() == []
     pauses = [b - a for a, b in itertools.pairwise(times)]
-    assert pauses[:3] == [2, 4, 8]
-    assert pauses[-1] == 300
+    assert [*pauses[:3], pauses[-1]] == [2, 4, 8, 300]
     assert pauses == sorted(pauses)
     # One does not wait for another.
     del http.sent[:]
@@ -129,15 +126,11 @@ def test_it_goes_only_while_its_url_works_and_the_server_is_given_it(
     delivery.deliver_now('c1')
     assert (http.sent, pending()) == ([], [])
     assert 'expired' in caplog.text
-    pend(server, **POST)
-    server.given('c1')
-    delivery.deliver_now('c1')
-    assert len(http.sent) == 1
-    pend(server, **POST)
-    server.given('c2')
-    delivery.deliver_now('c1')
-    assert len(http.sent) == 1
-    assert pending() == []
+    for given in ('c1', 'c2'):
+        pend(server, **POST)
+        server.given(given)
+        delivery.deliver_now('c1')
+        assert (len(http.sent), pending()) == (1, [])
 
 
 def test_what_cannot_be_read_is_dropped(server, http, caplog):

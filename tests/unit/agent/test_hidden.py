@@ -35,13 +35,10 @@ def test_the_copy_of_the_engines_module_is_the_same():
     assert theirs == pathlib.Path(ours.__file__).read_text()
 
 
-def test_what_the_engine_has_marked_is_masked():
+def test_what_the_engine_has_marked_is_masked_and_by_invalid_marks_all():
     found = hidden.Stream(hidden.mask(INPUTS, OPTIONS))
     said = found.feed(b'correct horse, opensesame, visible, user')
     assert said + found.close() == b'******, ******, visible, user'
-
-
-def test_without_marks_nothing_is_masked_and_by_invalid_ones_all():
     for options in (None, [], {'heat_plugins_hidden': 1}):
         found = hidden.Stream(hidden.mask(INPUTS, options))
         assert found.feed(b'correct horse ') == b'correct horse '

@@ -34,6 +34,7 @@ INPUTS = {
 def impatient(monkeypatch):
     monkeypatch.setattr(logs, 'PACE', 0.1)
     monkeypatch.setattr(logs, 'FIRST', 0.1)
+    monkeypatch.setattr(logs, 'MOST', 0.1)
     monkeypatch.setattr(logs, 'INSIST', 0.0)
     monkeypatch.setattr(logs, 'PAUSE', 0.01)
 
@@ -72,9 +73,15 @@ def pend(log, server):
     results.pending().put('c1', {})
 
 
-def test_the_engine_reads_what_it_sends(log, server, http):
+def test_after_a_power_failure_the_engine_reads_what_is_on_the_disk(
+    log, server, http
+):
     log.append(b'a\0\xff')
+    log.total += 100
     log.save()
+    # It is for root alone.
+    for file in (server.state / 'logs').iterdir():
+        assert file.stat().st_mode & 0o077 == 0
     assert finish(server).fate is sending.Fate.ACCEPTED
     assert joined(http.output()) == {0: b'a\0\xff'}
     assert wire.parse_end(http.output()['end']) == 3
@@ -111,16 +118,6 @@ def test_the_last_of_it_does_not_wait_for_the_result(log, http, monkeypatch):
     assert results.logs().get('c1')['sent'] == 4
 
 
-def test_what_fails_is_sent_again(log, http):
-    http.answers = [503, requests.ConnectionError(), 401, 503]
-    log.append(b'x' * (SLOT + 1))
-    sender = logs.Sender(log, conftest.LOG_URL)
-    sender.begin()
-    until(lambda: log.sent == SLOT + 1)
-    sender.end()
-    assert joined(http.output()) == {0: b'x' * SLOT, SLOT: b'x'}
-
-
 def test_a_store_that_refuses_it_is_left_alone(log, http, caplog):
     http.otherwise = 401
     sender = logs.Sender(log, conftest.LOG_URL)
@@ -134,18 +131,14 @@ def test_a_store_that_refuses_it_is_left_alone(log, http, caplog):
 
 def test_the_rest_comes_before_the_result(log, server, http):
     pend(log, server)
+    http.answers = [503]
+    assert delivery.deliver('c1').fate is sending.Fate.LATER
     assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
     paths = [one.url.partition('?')[0] for one in http.sent]
     names = [path.rpartition('/')[2] for path in paths]
-    assert names == ['000000', 'end', 'c1']
-
-
-def test_a_result_waits_for_the_rest(log, server, http):
-    http.otherwise = 503
-    pend(log, server)
-    assert delivery.deliver('c1').fate is sending.Fate.LATER
-    assert len(http.sent) == 1
+    assert names == ['000000', '000000', 'end', 'c1']
     # Not for ever: the result is worth more.
+    pend(logs.Log('c1', LIMIT), server)
     os.utime(server.state / 'pending/c1.json', (0, time.time() - 700))
     http.answers = [503, 201]
     assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
@@ -172,18 +165,6 @@ def test_a_store_that_refuses_the_rest_gets_the_result(
     pend(log, server)
     assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
     assert list(results.pending()) == []
-
-
-def test_after_a_power_failure_what_is_on_the_disk_is_sent(log, server, http):
-    log.append(b'on the disk')
-    log.total += 100
-    log.save()
-    # It is for root alone.
-    for file in (server.state / 'logs').iterdir():
-        assert file.stat().st_mode & 0o077 == 0
-    assert finish(server).fate is sending.Fate.ACCEPTED
-    assert joined(http.output()) == {0: b'on the disk'}
-    assert wire.parse_end(http.output()['end']) == len(b'on the disk')
 
 
 def test_after_the_supervisor_was_killed_all_of_it_is_sent(log, server, http):

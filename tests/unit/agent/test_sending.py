@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is sent, and what becomes of it."""
+"""What is sent, and what becomes of it; what reports the start."""
 
 import json
 
@@ -11,6 +11,7 @@ from heat_plugins.signals import body
 from tests.unit.agent import conftest
 
 from heat_config_supervisor import config as configs  # isort: skip
+from heat_config_supervisor import reporting  # isort: skip
 from heat_config_supervisor import sending  # isort: skip
 
 ACCEPTED = sending.Fate.ACCEPTED
@@ -58,9 +59,7 @@ def test_heat_agents_own_program_speaks_to_keystone(server, http):
     assert 'http://k/v3?... said 503' in answer.reason
     script = 'cat >"$0.in"; echo "$1" >"$0.file"'
     server.program('notifier', f'#!/bin/sh\n{script}\n')
-    answer = sending.signal(config, {'a': 1})
-    assert answer.fate is ACCEPTED
-    assert 'has sent it' in answer.reason
+    assert sending.signal(config, {'a': 1}).fate is ACCEPTED
     assert http.sent == []
     sent = json.loads((server.path / 'notifier.in').read_text())
     assert sent == {'a': 1, 'deploy_config_id': 'c1'}
@@ -79,21 +78,15 @@ def test_of_what_is_too_long_the_end_is_sent(letter):
 
 
 def test_outputs_are_sent_whole_or_not_at_all():
-    details = {
-        'dump': 'x' * 15_000_000,
-        'rows': 'y' * sending.LIMIT,
-        'size': 7,
-        'deploy_stdout': 'short',
-        'deploy_stderr': 'before\n',
-        'deploy_status_code': 0,
-    }
-    content = sending.body(details)
+    kept = {'size': 7, 'deploy_stdout': 'short'}
+    dropped = {'dump': 'x' * 15_000_000, 'rows': 'y' * sending.LIMIT}
+    ended = {'deploy_stderr': 'before\n', 'deploy_status_code': 0}
+    content = sending.body(kept | dropped | ended)
     assert len(content) <= sending.LIMIT
     found = json.loads(content)
-    assert found.keys() == details.keys() - {'dump', 'rows'}
-    assert (found['size'], found['deploy_stdout']) == (7, 'short')
-    assert found['deploy_status_code'] == 1
     said = found['deploy_stderr']
+    failed = {'deploy_stderr': said, 'deploy_status_code': 1}
+    assert found == kept | failed
     assert said.startswith("before\n\noutput 'dump' is left out\n")
     assert f'the limit is {sending.LIMIT}; let the config' in said
 
@@ -129,3 +122,64 @@ def test_what_hooks_print_holds_no_signatures():
     assert 's3cret' not in found
     assert 'temp_url_expires=9999999999' in found
     assert found.endswith("&Signature=***' rest")
+
+
+#: An engine that wants to know is told when a config has begun.
+PUT = {
+    'deploy_signal_id': conftest.URL,
+    'deploy_signal_verb': 'PUT',
+    body.URL_INPUT: conftest.URL + '&progress',
+}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(reporting, 'PAUSES', (0.01, 0.01))
+
+
+def report(http, **inputs):
+    found = reporting.Report(configs.read(conftest.config(**inputs)))
+    found.begin()
+    found.thread.join(60) if found.thread.is_alive() else None
+    found.end()
+    return http.sent
+
+
+def test_it_is_put_where_the_config_may_report_its_progress(http):
+    (sent,) = report(http, **PUT)
+    assert (sent.verb, sent.url) == ('PUT', PUT[body.URL_INPUT])
+    assert sent.body == {}
+    # It never takes the place of what the config itself has reported.
+    assert sent.headers['If-None-Match'] == '*'
+
+
+@pytest.mark.parametrize(
+    ('answers', 'count'),
+    [([201], 1), ([412], 1), ([401], 1), ([503, 503, 201], 3), ([503] * 9, 3)],
+)
+def test_it_is_sent_until_that_does_or_is_given_up(
+    http, caplog, answers, count
+):
+    http.answers = [*answers]
+    assert len(report(http, **PUT)) == count
+    assert ('Cannot report the start' in caplog.text) == (
+        answers[-1] not in (201, 412)
+    )
+    assert 's3cret' not in caplog.text
+
+
+def test_it_is_a_signal_where_the_engine_takes_those(http):
+    inputs = {body.REPORTS_INPUT: 'true', 'deploy_signal_id': 'http://h/p'}
+    (sent,) = report(http, **inputs)
+    assert body.is_report(sent.body)
+    assert body.is_for(sent.body, 'c1')
+    assert not body.is_for(sent.body, 'c2')
+    assert (sent.verb, sent.url) == ('POST', 'http://h/p')
+    assert sent.body == {'deploy_progress': {}, 'deploy_config_id': 'c1'}
+
+
+@pytest.mark.parametrize('verb', ['PUT', 'POST'])
+def test_to_any_other_engine_a_report_would_be_the_result(http, verb):
+    inputs = {'deploy_signal_id': 'http://h/p', 'deploy_signal_verb': verb}
+    assert report(http, **inputs) == []
+    assert report(http, deploy_auth_url='http://k') == []

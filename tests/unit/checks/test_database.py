@@ -37,39 +37,31 @@ class ThreadsTest(heat_fixture.HeatTestCase):
         self.conf.config(executor_thread_pool_size=2, num_engine_workers=3)
         self.context = context.get_admin_context()
 
-    def engines(self, count):
-        """Let so many workers have reported."""
-        names = ('host', 'hostname', 'binary', 'topic')
-        row = {**dict.fromkeys(names, 'engine'), 'report_interval': 60}
-        for _ in range(count):
-            row['engine_id'] = str(uuid.uuid4())
-            service_objects.Service.create(self.context, row)
-
-    def busy(self, count, stack_status='IN_PROGRESS'):
-        """Let so many resources be in progress."""
-        stack = self.heat.create(TEMPLATE, name=f's-{uuid.uuid4()}')
-        db_api.stack_update(self.context, stack.id, {'status': stack_status})
-        for resource in list(stack.values())[:count]:
-            self.heat.change(resource.id, status='IN_PROGRESS')
-        return stack
-
-    def assert_reported(self, code, text):
+    def assert_reported(self, code, *texts):
         result = engine.threads()
-        assert text in result.details
+        for text in texts:
+            assert text in result.details
         assert result.code == code
 
     def test_the_more_are_in_use_on_all_hosts_the_worse(self):
-        self.engines(2)
-        for count, status, code, text in (
-            (4, 'FAILED', Code.SUCCESS, 'Resources in progress: 0; '),
-            (1, 'IN_PROGRESS', Code.SUCCESS, 'in progress: 1; threads'),
-            (0, 'IN_PROGRESS', Code.SUCCESS, 'has 6 threads'),
-            (0, 'IN_PROGRESS', Code.SUCCESS, 'all hosts: 4'),
+        # Two workers have reported.
+        names = ('host', 'hostname', 'binary', 'topic')
+        row = {**dict.fromkeys(names, 'engine'), 'report_interval': 60}
+        for _ in range(2):
+            row['engine_id'] = str(uuid.uuid4())
+            service_objects.Service.create(self.context, row)
+        none, one = 'Resources in progress: 0; ', 'in progress: 1; threads'
+        for count, status, code, *texts in (
+            (4, 'FAILED', Code.SUCCESS, none),
+            (1, 'IN_PROGRESS', Code.SUCCESS, one, '6 threads', 'hosts: 4'),
             (3, 'IN_PROGRESS', Code.WARNING, 'raise executor_thread_pool'),
             (4, 'IN_PROGRESS', Code.FAILURE, 'Further resources must wait'),
         ):
-            stack = self.busy(count, stack_status=status)
-            self.assert_reported(code, text)
+            stack = self.heat.create(TEMPLATE, name=f's-{uuid.uuid4()}')
+            for resource in list(stack.values())[:count]:
+                self.heat.change(resource.id, status='IN_PROGRESS')
+            db_api.stack_update(self.context, stack.id, {'status': status})
+            self.assert_reported(code, *texts)
             db_api.stack_update(self.context, stack.id, {'status': 'FAILED'})
 
     def test_workers_that_nobody_configured_are_as_many_as_heat_forks(self):
@@ -82,33 +74,26 @@ class ThreadsTest(heat_fixture.HeatTestCase):
 
 
 class SingleGroupsTest(heat_fixture.HeatTestCase):
-    def sentences(self):
+    def assert_said(self, *texts):
         result = engine.single_groups()
         assert result.code == Code.SUCCESS
-        return result.details
-
-    def grouped(self, name):
-        """Create a stack with groups, as the database has them."""
-        stack = self.heat.create(TEMPLATE, name=name)
-        for each in stack.values():
-            group_id = signal_names.new_group_id()
-            self.heat.change(each.id, physical_resource_id=group_id)
-        return stack
+        for text in texts:
+            assert text in result.details
 
     def test_stacks_are_named_once_with_their_project_and_the_remedy(self):
         self.heat.create(TEMPLATE, name='other')
-        assert 'No stack has a group' in self.sentences()
-        for name in ('web', 'shop'):
-            self.grouped(name)
-        self.heat.delete(self.grouped('gone'))
-        sentences = self.sentences()
-        assert '2 stacks have groups' in sentences
-        assert f'Project {heat_fixture.PROJECT}: shop, web.' in sentences
-        assert 'software deployment group nest' in sentences
+        self.assert_said('No stack has a group')
+        for name in ('web', 'shop', 'gone'):
+            stack = self.heat.create(TEMPLATE, name=name)
+            for each in stack.values():
+                group_id = signal_names.new_group_id()
+                self.heat.change(each.id, physical_resource_id=group_id)
+        self.heat.delete(stack)
+        found = f'Project {heat_fixture.PROJECT}: shop, web.'
+        remedy = 'software deployment group nest'
+        self.assert_said('2 stacks have groups', found, remedy)
         with mock.patch.object(engine, 'READ', 1):
-            sentences = self.sentences()
-        assert 'More than 1 stacks' in sentences
-        assert 'web' not in sentences
+            self.assert_said('More than 1 stacks')
         # A database that fails is a warning.
         fail = mock.Mock(side_effect=ValueError)
         self.patch(resources, 'with_groups', fail)
@@ -137,7 +122,6 @@ def deploy(project, group='script', **values):
 
 class WaitingTest(heat_fixture.HeatTestCase):
     def stack(self, name, *, row='IN_PROGRESS', resource='IN_PROGRESS'):
-        """Create a stack with a deployment, as the database has it."""
         stack = self.heat.create(TEMPLATE, name=name)
         status = {'status': 'IN_PROGRESS'}
         db_api.stack_update(self.heat.context, stack.id, status)
@@ -149,23 +133,19 @@ class WaitingTest(heat_fixture.HeatTestCase):
         one = stack['one'].id
         self.heat.change(one, physical_resource_id=physical_id, **more)
 
-    def sentences(self):
-        result = engine.waiting()
-        assert result.code == Code.SUCCESS
-        return result.details
-
     def test_stacks_are_named_with_their_project_and_what_comes_of_it(self):
         # What is complete or no deployment does not wait.
         self.stack('answered', row='COMPLETE')
         self.stack('complete', resource='COMPLETE')
         self.change(self.stack('other'), 'another')
-        assert 'No deployment waits' in self.sentences()
+        assert 'No deployment waits' in engine.waiting().details
         self.stack('shop')
         self.change(self.stack('web'), signal_names.new_group_id())
-        sentences = self.sentences()
-        assert '2 stacks have deployments that wait' in sentences
-        assert f'Project {heat_fixture.PROJECT}: shop, web.' in sentences
-        assert 'until the next update' in sentences
+        found = engine.waiting()
+        assert found.code == Code.SUCCESS
+        assert '2 stacks have deployments that wait' in found.details
+        assert f'Project {heat_fixture.PROJECT}: shop, web.' in found.details
+        assert 'until the next update' in found.details
 
 
 class FormerRunsTest(heat_fixture.HeatTestCase):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is told of heat-engine: its types, Python, secret and policy."""
 
-import contextlib
 import dataclasses
 import pathlib
 import re
@@ -15,7 +14,6 @@ from heat.engine import clients
 from heat.engine import environment
 from heat.engine import resources
 from heat.engine import support
-from heat.engine import sync_point
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 from oslo_upgradecheck import upgradecheck
@@ -24,6 +22,7 @@ import testtools
 from heat_plugins import config
 from heat_plugins import registry
 from heat_plugins.checks import engine
+from heat_plugins.engine import patches
 
 Code = upgradecheck.Code
 
@@ -105,29 +104,22 @@ class ResourceTypesTest(testtools.TestCase):
 
 class PythonTest(testtools.TestCase):
     def test_a_parser_that_may_fail_in_threads_is_told(self):
-        for version, is_native, is_guarded, code, said in (
-            ((3, 11, 0), True, True, Code.SUCCESS, 'gh-106905'),
-            ((3, 11, 14), True, True, Code.SUCCESS, 'Python 3.12.2 or later'),
-            ((3, 12, 1), True, True, Code.SUCCESS, 'gh-106905'),
-            ((3, 12, 2), True, True, Code.SUCCESS, None),
-            ((3, 14, 1), True, True, Code.SUCCESS, None),
-            ((3, 11, 0), True, False, Code.WARNING, 'gh-106905'),
-            ((3, 11, 0), False, True, Code.SUCCESS, 'green threads'),
+        threads = type('Module', (), {'ThreadGroup': 1})
+        told, safe = 'gh-106905', 'Python 3.12.2 or later'
+        for version, kind, is_fit, said in (
+            ((3, 11, 14), threads, None, safe),
+            ((3, 12, 1), threads, None, told),
+            ((3, 12, 2), threads, None, 'Python'),
+            ((3, 11, 0), object(), None, 'green threads'),
+            ((3, 11, 0), threads, lambda name: False, told),
         ):
             self.patch(sys, 'version_info', version)
-            threads = type('Module', (), {'ThreadGroup': 1})
-            self.patch(engine, 'service', threads if is_native else object())
-            with contextlib.ExitStack() as stack:
-                if not is_guarded:
-                    stack.enter_context(
-                        mock.patch.object(sync_point, '_str_unpack_tuple')
-                    )
-                    del sync_point._str_unpack_tuple
-                found = engine.python()
-            assert found.code == code
-            assert (said or 'Python') in found.details
-            is_told = said is not None and is_native
-            assert ('gh-106905' in found.details) == is_told
+            self.patch(engine, 'service', kind)
+            self.patch(engine.patches, 'is_fit', is_fit or patches.is_fit)
+            found = engine.python()
+            assert found.code == (Code.WARNING if is_fit else Code.SUCCESS)
+            assert said in found.details
+            assert (told in found.details) == (said in (told, safe))
 
 
 class PolicyTest(testtools.TestCase):

@@ -21,7 +21,6 @@ FOUND = {
 
 
 def resource(name, type_, stack, nested=None):
-    """Return a resource of a stack as Heat shows it."""
     links = [{'rel': 'stack', 'href': f'{URL}/stacks/x/{stack}'}]
     if nested:
         links.append({'rel': 'nested', 'href': f'{URL}/stacks/y/{nested}'})
@@ -110,7 +109,6 @@ class HeatTest(HeatCase):
         words = {'error': {'message': 'of no use'}}
         for status, body, kind, part in (
             (404, words, errors.NotFound, 'no stack shop'),
-            (401, words, errors.Denied, 'of no use'),
             # Without words it names the status.
             (503, b'<html>', errors.Unavailable, '503'),
             (0, requests.ConnectionError(), errors.Unavailable, ''),

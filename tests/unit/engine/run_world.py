@@ -200,7 +200,7 @@ class World:
         stored = self.store.load(run_id)
         after = deciding.follow(
             stored.run,
-            run_records.Request(do=do, who='ben', **values),
+            run_records.Request(do=do, who='ben', request='x', **values),
             self.now,
         )
         assert after != stored.run

@@ -241,7 +241,7 @@ def test_a_run_that_another_engine_has_ended_keeps_no_others_waiting():
     world.answers = lambda server_id: 0
     world.finish(run_id=OTHER)
     world.pass_time(5)
-    assert len(suspended) == 0
+    assert suspended.turn() is None
     assert all(each.is_idle for each in stacks.values())
 
 
@@ -305,7 +305,7 @@ def test_the_runs_of_a_dead_engine_are_resumed(monkeypatch):
     )
     run_scans.take_over(other, world.store)
     world.pass_time(5)
-    assert len(other) == 0
+    assert other.turn() is None
     dead.add('engine')
     run_scans.take_over(other, world.store)
     world.answers = lambda server_id: 1
@@ -313,7 +313,7 @@ def test_the_runs_of_a_dead_engine_are_resumed(monkeypatch):
     assert set(world.ran.values()) == {1}
     # A request that another engine has stored is seen by an idle one.
     world.pass_time(5)
-    assert len(other) == 0
+    assert other.turn() is None
     world.ask(deciding.RETRY)
     world.answers = lambda server_id: 0
     run_scans.take_over(other, world.store)

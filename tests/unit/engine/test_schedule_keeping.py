@@ -206,7 +206,6 @@ class KeepingTest(KeepingCase):
         kept = self.store.load(made)
         order, limits = kept.run.order, kept.run.order.limits
         assert kept.engine_id == ENGINE
-        assert len(self.leader) == 1
         assert (order.action, order.inputs) == ('BACKUP', {'level': 9})
         assert len(order.members) == 4
         assert order.created_by == 'schedule nightly'

@@ -133,10 +133,8 @@ class ValidationsTest(testtools.TestCase):
 
     def test_nothing_runs_unless_the_operator_permits_it(self):
         self.fixture.config(group='heat_plugins', run_validations=False)
-        conf = cfg.ConfigOpts()
-        config.register_opts(conf)
-        conf([], default_config_files=[])
-        assert conf.heat_plugins.run_validations is False
+        default = {option.name: option.default for option in config.OPTS}
+        assert default['run_validations'] is False
         found = base.run(validations.Run(plan='plan'))
         assert found.error['code'] == 'refused'
         assert 'run_validations' in found.error['message']
@@ -217,7 +215,6 @@ class ActionsTest(testtools.TestCase):
         )
 
     def use(self, run, targets=()):
-        """Let the client have one run."""
         for call in (self.client.start, self.client.show, self.client.cancel):
             call.return_value = run
         self.client.targets.return_value = iter(targets)
@@ -243,30 +240,23 @@ class ActionsTest(testtools.TestCase):
     def test_a_start_is_an_order_with_the_limits_that_are_given(self):
         same = {'run_id': 'run-1', 'expected': 2}
         found = self.start(
-            **same,
-            stacks='shop',
-            stack_tags=['a'],
+            **{**same, 'stacks': 'shop', 'stack_tags': ['a'], 'canary': 1},
             server_metadata={'rack': '3'},
             input_values={'password': SECRET},
             timeout='90',
             max_concurrent='25%',
-            canary=1,
             execution='execution-1',
         )
         self.client.start.assert_called_once_with(
             'BACKUP',
-            **same,
-            stacks=['shop'],
-            tags=['a'],
-            resources=(),
+            **{**same, 'stacks': ['shop'], 'tags': ['a'], 'resources': ()},
             metadata={'rack': '3'},
             inputs={'password': SECRET},
             limits={'timeout': 90, 'max_concurrent': '25%', 'canary': 1},
             by='workflow execution execution-1',
         )
         expected = {'state': 'running', 'stack_id': 'stack-1', 'next_look': 5}
-        assert expected.items() <= found.items()
-        assert found['success'] is None
+        assert (expected | {'success': None}).items() <= found.items()
         self.start(run_id='run-1')
         assert self.client.start.call_args.kwargs['by'] == ''
 
@@ -301,10 +291,8 @@ class ActionsTest(testtools.TestCase):
         states = ('failed', 'timed-out')
         self.client.targets.assert_called_once_with('run-1', state=states)
         assert (found['success'], len(found['failures'])) == (False, 100)
-        shown = {*('stack', 'resource', 'server', 'server_name')}
-        assert found['failures'][0] == {
-            name: getattr(failed, name) for name in shown | {'state', 'reason'}
-        }
+        expected = {'server_name': 'db-0', 'reason': 'no space'}
+        assert expected.items() <= found['failures'][0].items()
         assert 'outputs' not in found
 
     def test_the_older_a_run_the_seldomer_the_polls(self):
@@ -315,13 +303,11 @@ class ActionsTest(testtools.TestCase):
             pauses.append(self.show()['next_look'])
         assert pauses == [5, 5, 5, 10, 100, 300]
 
-    def test_a_run_or_a_target_is_cancelled(self):
+    def test_a_target_is_cancelled_and_an_error_says_when_to_poll_again(self):
         self.use(run_of('cancelled'))
         found = self.cancel(3)
         self.client.cancel.assert_called_once_with('run-1', 3)
         assert (found['state'], found['success']) == ('cancelled', False)
-
-    def test_an_error_says_when_to_poll_again(self):
         for error, code, pause in (
             (errors.Unavailable('Heat answered 503', 503), 'unavailable', 60),
             (errors.Denied('Heat answered 403', 403), 'denied', 0),

@@ -103,6 +103,10 @@ class SessionsTest(testtools.TestCase):
         assert user_name(session) == 'ann'
         assert session.verify == '/etc/ssl/of-the-user.pem'
         assert self.sent == []
+        # Without one there is nothing to act with.
+        without = self.of_user(service_catalog=None)
+        for security in (without, contexts.SecurityContext()):
+            self.assertRaises(errors.Denied, sessions.cloud, security)
 
     def test_a_trust_is_used_and_not_the_token_that_mistral_got_for_it(self):
         session = sessions.cloud(self.of_trigger).session
@@ -124,11 +128,6 @@ class SessionsTest(testtools.TestCase):
         assert user_name(sessions.cloud(self.expired()).session) == 'ann'
         self.conf.config(group=AUTH, auth_type=None)
         assert not self.vouches(self.expired())
-
-    def test_without_a_token_or_a_catalogue_there_is_nothing_to_act_with(self):
-        without = self.of_user(service_catalog=None)
-        for security in (without, contexts.SecurityContext()):
-            self.assertRaises(errors.Denied, sessions.cloud, security)
 
     def test_the_endpoint_is_of_the_region_and_kind_that_are_wanted(self):
         def url(**more):

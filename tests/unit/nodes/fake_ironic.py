@@ -55,7 +55,6 @@ class Ironic:
     # For tests
 
     def add(self, uuid, *macs, **fields):
-        """Let it have a node."""
         self._rows[uuid] = {
             'uuid': uuid,
             'name': None,
@@ -75,12 +74,10 @@ class Ironic:
             self.add(f'id-{name}', name=name, provision_state=state)
 
     def named(self):
-        """Return the states of the nodes, by their names."""
         rows = self._rows.values()
         return {row['name']: row['provision_state'] for row in rows}
 
     def row(self, name):
-        """Return a node by its name or uuid."""
         named = {row['name']: row for row in self._rows.values()}
         return (named | self._rows)[name]
 
@@ -92,7 +89,6 @@ class Ironic:
         self._ports.clear()
 
     def finish(self, name, error=None):
-        """Let what happens to a node end."""
         row = self.row(name)
         good, bad = _ENDS[row['provision_state']]
         row['provision_state'] = bad if error else good

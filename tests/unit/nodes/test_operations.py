@@ -34,7 +34,6 @@ class Nodes:
         return parcels.send(self.store, json.dumps(content).encode())
 
     def work(self, kind, **given):
-        """Work to the end."""
         state = None
         while True:
             for _ in range(self.repeats):
@@ -113,9 +112,8 @@ def test_a_move_of_the_nodes_that_can_goes_step_by_step(cloud):
     assert found['next_look'] == 10
     cloud.ironic.finish('a')
     found = cloud.core.step(found['convoy'])
-    del found['convoy']
-    done = {'done': ['id-a'], 'success': True, 'reason': ''}
-    assert found == {'next_look': 0, **done}
+    done = {'done': ['id-a'], 'success': True, 'reason': '', 'next_look': 0}
+    assert done.items() <= found.items()
     members = cloud.core.begin('inspect')['convoy']['members']
     assert [one['name'] for one in members] == ['a', 'c']
 
@@ -143,16 +141,10 @@ def test_inspections_are_summarized(cloud):
     cloud.ironic.populate(a='manageable', b='manageable')
     cloud.ironic.inventories['id-a'] = fake_ironic.INVENTORY
     first, second = cloud.core.summaries(['a', 'b'])
-    assert first == {
-        'uuid': 'id-a',
-        'name': 'a',
-        'cpus': 4,
-        'architecture': 'x86_64',
-        'memory_mb': 8192,
-        'disks_gb': [40],
-        'macs': ['52:54:00:00:00:01'],
-        'product': 'KVM',
-    }
+    sizes = {'cpus': 4, 'memory_mb': 8192, 'disks_gb': [40]}
+    kind = {'architecture': 'x86_64', 'product': 'KVM'}
+    named = {'uuid': 'id-a', 'name': 'a', 'macs': ['52:54:00:00:00:01']}
+    assert first == {**sizes, **kind, **named}
     assert second['cpus'] is None
     assert cloud.core.inventory('a') == fake_ironic.INVENTORY
     with pytest.raises(errors.NotFound):

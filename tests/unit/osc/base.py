@@ -118,7 +118,6 @@ class CommandCase(testtools.TestCase):
         return str(exc)
 
     def assert_refused(self, line, *said):
-        """Assert that a command fails, with a message that has all of this."""
         message = self.refused(line)
         for one in said:
             assert one in message

@@ -5,9 +5,9 @@ Time passes as a command waits, and then leaders and servers work.
 """
 
 import types
+from unittest import mock
 import uuid
 
-from heat.common import exception
 from oslo_messaging.rpc import dispatcher
 
 from heat_plugins.clients import runs
@@ -26,14 +26,6 @@ from tests.unit.osc import base
 from tests.unit.runs import fake_heat
 
 RUN, OTHER = (str(uuid.UUID(int=n * 0x11111111 << 96)) for n in (5, 7))
-
-
-class Policy:
-    """Heat's policy: a reader may update nothing."""
-
-    def enforce(self, context, action, **more):
-        if 'member' not in context.roles:
-            raise exception.Forbidden(action=action)
 
 
 class Rpc:
@@ -125,7 +117,7 @@ class RunCase(base.CommandCase):
         context = heat_fixture.new_context(
             project_id=run_world.PROJECT, tenant=run_world.PROJECT
         )
-        context.policy = Policy()
+        context.policy = mock.Mock()
         self.api = Api(context)
 
     def time(self):
@@ -191,3 +183,9 @@ class RunCase(base.CommandCase):
 
     def said(self):
         return self.stderr.getvalue()
+
+    def assert_ends(self, line, code, state):
+        """Assert the exit code of a command and the state of its run."""
+        found, shown = self.json(line)
+        assert (found, shown['state']) == (code, state)
+        return shown

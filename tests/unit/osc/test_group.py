@@ -3,6 +3,7 @@
 
 import dataclasses
 import types
+from unittest import mock
 
 from heat_plugins import errors
 from heat_plugins import heat_values
@@ -54,29 +55,19 @@ class FakeHeat:
     def resources(self, stack):
         is_single = stack.name in self.single
         group_id = signal_names.new_group_id() if is_single else 'nested'
+        more = {'status': 'CREATE_COMPLETE', 'stack_id': stack.id}
+        more['type'] = 'OS::Heat::SoftwareDeploymentGroup'
         return [
-            heat_values.Resource(
-                name=name,
-                type='OS::Heat::SoftwareDeploymentGroup',
-                physical_id=physical_id,
-                status='CREATE_COMPLETE',
-                stack_id=stack.id,
-            )
+            heat_values.Resource(name=name, physical_id=physical_id, **more)
             for name, physical_id in (('fleet', group_id), ('other', 'id'))
         ]
 
     def attribute(self, resource, name):
         has_failed = resource.stack_id in self.failed
-        return {
-            'web': {},
-            's3': {
-                'deployment': 'id-of-s3',
-                'server': 'server',
-                'action': 'CREATE',
-                'status': 'FAILED' if has_failed else 'COMPLETE',
-                'delivered_at': '2026-01-01T00:00:00+00:00',
-            },
-        }
+        status = 'FAILED' if has_failed else 'COMPLETE'
+        given = {'deployment': 'id', 'server': 's', 'action': 'CREATE'}
+        given['delivered_at'] = '2026-01-01T00:00:00+00:00'
+        return {'web': {}, 's3': {**given, 'status': status}}
 
     def update_environment(self, stack, environment):
         self.left[stack.name] = [*self.story]
@@ -164,10 +155,7 @@ class NestTest(base.CommandCase):
         assert self.fake.updated == [('mail', DEFAULTS)]
 
     def test_interrupted_it_says_what_continues(self):
-        def interrupt(seconds):
-            raise KeyboardInterrupt
-
-        self.clock.sleep = interrupt
+        self.clock.sleep = mock.Mock(side_effect=KeyboardInterrupt)
         code, states = self.states('--yes')
         assert code == common.INTERRUPTED
         assert states == {'shop': 'single', 'mail': 'single'}

@@ -129,11 +129,10 @@ class FolderTest(OutputCase):
         self.ended()
         code, told, _ = self.save()
         counts = {'targets': 3, 'files': 6, 'not_written': 0}
-        assert told == {'folder': str(self.folder), **counts}
-        assert code == 0
-        assert self.text('s0/deployment-2/deploy_stdout') == 'out'
+        assert (code, told) == (0, {'folder': str(self.folder), **counts})
         assert self.text('s0/deployment-2/deploy_status_code') == '0'
         path = self.folder / 's0/deployment-2/deploy_stdout'
+        assert path.read_text() == 'out'
         assert stat.S_IMODE(path.stat().st_mode) == 384
 
     def test_a_long_output_is_written_whole(self):

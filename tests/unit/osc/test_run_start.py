@@ -109,17 +109,11 @@ class OneTest(StartCase):
         )
         del order['run_id']
         assert order == {
-            'action': 'BACKUP',
-            'stacks': [],
-            'tags': ['t'],
-            'resources': ['dep*'],
-            'metadata': {'role': 'db'},
+            **dict.fromkeys(('config', 'config_id', 'notify')),
+            **{'action': 'BACKUP', 'stacks': [], 'tags': ['t']},
+            **{'resources': ['dep*'], 'metadata': {'role': 'db'}},
             'inputs': {'level': '7', 'password': 'from-file'},
-            'config': None,
-            'config_id': None,
-            'log_limit': 300_000,
-            'notify': None,
-            'confirm_above': 10,
+            **{'log_limit': 300_000, 'confirm_above': 10},
         }
         assert 'from-file' not in self.said()
 
@@ -174,13 +168,13 @@ class RefusedTest(StartCase):
         self.refusals = [errors.Unavailable('503'), KeyboardInterrupt()]
         line = 'run start BACKUP --stack shop'
         message = self.refused(line)
-        run_id = self.orders[0]['run_id']
-        assert f'Run {run_id} may have started' in message
-        assert f'software deployment run show {run_id}' in message
-        assert 'Nothing was started' not in message
         self.assertRaises(KeyboardInterrupt, self.json, line)
-        run_id = self.orders[1]['run_id']
-        assert f'Run {run_id} may have started' in self.said()
+        told = message, self.said()
+        for said, order in zip(told, self.orders, strict=True):
+            run_id = order['run_id']
+            assert f'Run {run_id} may have started' in said
+            assert f'software deployment run show {run_id}' in said
+            assert 'Nothing was started' not in said
 
 
 class ManyTest(StartCase):
@@ -221,12 +215,10 @@ class ScriptTest(StartCase):
             '--input who=me --group ansible'
         )
         assert (order['action'], order['inputs']) == ('', {'who': 'me'})
-        assert order['config'] == {
-            'config': '#!/bin/sh\nuptime\n',
-            'group': 'ansible',
-            'inputs': [{'name': 'who', 'type': 'String'}],
-            'outputs': [{'name': 'size', 'type': 'String'}],
-        }
+        who, size = ({'name': n, 'type': 'String'} for n in ('who', 'size'))
+        script = {'config': '#!/bin/sh\nuptime\n', 'group': 'ansible'}
+        declared = {'inputs': [who], 'outputs': [size]}
+        assert order['config'] == script | declared
         self.run_command('run start --stack shop -f json -- uptime -p --stack')
         config = self.orders[-1]['config']
         assert config['config'] == '#!/bin/sh\nexec uptime -p --stack\n'

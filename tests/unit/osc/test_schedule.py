@@ -166,15 +166,12 @@ class SignalTest(SignalCase):
 
     def test_one_is_shown(self):
         _, shown = self.json('schedule show shop nightly')
-        for name in ('when', 'timezone', 'next_times', 'last_run'):
-            assert SHOWN[name] == shown[name]
-        assert shown['last_at'] == '2027-01-15T01:30:00Z'
-        assert shown['id'] == 'id-of-nightly'
-        self.assert_refused(
-            'schedule show shop nihgtly',
-            'Stack shop has no schedule nihgtly; there are: nightly',
-            'did you mean "nightly"',
-        )
+        names = 'when', 'timezone', 'next_times', 'last_run'
+        expected = {name: SHOWN[name] for name in names}
+        more = {'id': 'id-of-nightly', 'last_at': SHOWN['last_time']}
+        assert (expected | more).items() <= shown.items()
+        said = 'no schedule nihgtly; there are: nightly; did you mean "nig'
+        self.assert_refused('schedule show shop nihgtly', said)
         self.assert_refused('schedule show shup nightly', 'no stack shup')
 
     def test_a_pause_has_a_note_and_a_resumption_ends_it(self):
@@ -188,18 +185,12 @@ class SignalTest(SignalCase):
         _, shown = self.json('schedule resume shop nightly')
         assert shown['paused'] == ''
 
-    def test_a_run_shows_its_id_or_why_an_engine_refuses(self):
-        self.assert_refused(
-            'schedule run shop nightly',
-            'has not followed "run" within 20 s',
-            'openstack stack event list shop',
-        )
-        self.change(last_outcome='running')
-        self.assert_refused(
-            'schedule run shop nightly', '000000000000 of the schedule has not'
-        )
-
     def test_a_run_that_is_not_started_is_an_error_with_the_reason(self):
+        line, events = 'schedule run shop nightly', 'stack event list shop'
+        said = 'has not followed "run" within 20 s'
+        self.assert_refused(line, said, events)
+        self.change(last_outcome='running')
+        self.assert_refused(line, '000000000000 of the schedule has not')
         old = {'last_outcome': 'complete', 'reason': ''}
         start = {'last_outcome': 'starting'}
         self.heat.signalled = lambda *args: self.followed(**start)
@@ -214,15 +205,14 @@ class SignalTest(SignalCase):
             self.slept = lambda became=became: self.change(**became)
             began = self.now
             with fixtures.FakeLogger() as logged:
-                code, shown = self.json('schedule run shop nightly')
-            assert int(bool(said)) == code, outcome
-            assert reason == shown['reason']
+                code, shown = self.json(line)
+            assert (code, shown['reason']) == (int(bool(said)), reason)
             assert said in logged.output
             assert seconds <= self.now - began <= seconds + 1
         # A reason of an earlier time says nothing of this run.
         self.change(last_outcome='complete', reason='no store')
         self.slept = lambda: self.change(last_outcome='running', reason='')
-        assert self.json('schedule run shop nightly')[0] == 0
+        assert self.json(line)[0] == 0
 
 
 LINE = 'schedule backfill shop nightly --from 2027-01-11 --to 2027-01-13'
@@ -293,11 +283,8 @@ class BackfillTest(SignalCase):
             ('2027-01-12T02:30:00+01:00', MIDDLE, 'complete'),
             ('2027-01-13T02:30:00+01:00', LAST, 'not started'),
         ]
-        _, table = self.run_command(f'{LINE} --dry-run')
-        assert '| Local ' in table
         assert self.signals() == []
-
-    def test_it_waits_for_the_end(self):
+        # Without that it waits for the end.
         code, rows = self.json(f'{LINE} --wait')
         assert code == 0
         assert [row['state'] for row in rows] == ['complete'] * 3
@@ -309,13 +296,10 @@ class BackfillTest(SignalCase):
 
     def test_the_week_is_drawn(self):
         _, drawn = self.run_command('schedule show shop nightly --week')
-        assert 'shop nightly 30 2 * * *' in drawn
         assert '02:30 not started within 1 h' in drawn
-        assert '02:30 next, within 1 h' in drawn
         _, rows = self.json('schedule show shop nightly --week')
         states = {row['Resource'][-2:]: row['State'] for row in rows}
-        shown = [states[day] for day in ('12', '13', '16')]
-        assert shown == ['complete', 'not started within', 'next, within']
+        assert (states['12'], states['16']) == ('complete', 'next, within')
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).join('x.svg'))
         line = f'schedule show shop nightly --output {path}'
         assert self.run_command(line)[1] == ''

@@ -74,11 +74,11 @@ class TimelineTest(base.CommandCase):
         assert 'x.png must end in .svg or .html' in self.stderr.getvalue()
 
     def test_since_takes_a_time_and_refuses_what_is_none(self):
-        for since in ('2027-01-15T09:00:00', '2027-01-15 10:00:00+01:00'):
-            assert self.json('timeline shop --since', since)[1] == []
+        since = '2027-01-15 10:00:00+01:00'
+        assert self.json('timeline shop --since', since)[1] == []
+        said = 'is none of: today, yesterday, a date (2026-11-20), a time'
         for since in ('0h', 'Friday', '5m', '9999999999h', '5m' * 99):
             self.assertRaises(SystemExit, self.show, f'--since {since}')
-            said = 'is none of: today, yesterday, a date (2026-11-20), a time'
             assert said in self.stderr.getvalue()
             self.stderr.truncate(0)
 

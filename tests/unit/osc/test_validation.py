@@ -171,20 +171,18 @@ class ValidationTest(base.FolderCase):
         self.report('dns', {'stdout': 'PLAY'}, result, fakes.end())
         self.run_here()
         [run_id] = [one['id'] for one in self.cloud.validations.results()]
-        names = ('Run', 'Source', 'State', 'Summary')
         _, [found] = self.json('validation result list')
-        shown = [run_id, 'plan plan', 'PASSED', {'PASSED': 3}]
-        assert [found[name] for name in names] == shown
+        shown = {'Run': run_id, 'Source': 'plan plan', 'State': 'PASSED'}
+        assert (shown | {'Summary': {'PASSED': 3}}).items() <= found.items()
         self.cloud.plans.create('other', plan_fakes.content())
         with self.assertLogs('', 'WARNING') as logs:
-            found = self.json('validation result list other')
-        assert found == (0, [])
+            assert self.json('validation result list other') == (0, [])
         assert 'There are no recorded runs' in str(logs.output)
         code, found = self.json(f'validation result show {run_id}')
         assert (code, len(found)) == (0, 3)
         _, [found] = self.json(f'validation result show {run_id} dns')
-        names = ('Host', 'Task', 'State', 'Message')
-        assert [found[n] for n in names] == ['a', 'ask', 'ok', 'fine']
+        shown = {'Host': 'a', 'Task': 'ask', 'State': 'ok', 'Message': 'fine'}
+        assert shown.items() <= found.items()
         line = f'validation result show {run_id} dns --stdout -f value'
         assert self.run_command(line)[1] == 'PLAY\n'
         for which in ('no-such-run', f'{run_id} ../run'):

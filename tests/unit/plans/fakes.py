@@ -58,7 +58,6 @@ topics:
 
 
 def environment(**values):
-    """Return the file of an environment that sets parameters."""
     return json.dumps({'parameter_defaults': values}).encode()
 
 
@@ -142,8 +141,6 @@ def change(service, **values):
 
 
 class Cloud:
-    """What plans need of a cloud, and its plans."""
-
     def __init__(self, **options):
         self.swift = fake_swift.Cluster(**options)
         self.registry = Registry()
@@ -204,7 +201,6 @@ class PlanCase(testtools.TestCase):
         self.plan = self.plans.create('plan', content(**self.FILES))
 
     def refused(self, call, *arguments, kind=errors.Invalid, **options):
-        """Call what must fail; return its message."""
         return str(self.assertRaises(kind, call, *arguments, **options))
 
     def change(self, **values):

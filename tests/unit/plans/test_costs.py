@@ -18,13 +18,11 @@ from tests.unit.plans import test_sources
 
 
 def template(size):
-    """Return a template with many references."""
     names = ''.join(f'  a{n}: {{get_file: x{n}}}\n' for n in range(size))
     return f'heat_template_version: rocky\nresources:\n{names}'
 
 
 def linked(size):
-    """Return a tarball of a chain of links."""
     links = (
         test_sources.special(f'a{n}', tarfile.SYMTYPE, f'a{n + 1}')
         for n in range(size)
@@ -43,8 +41,7 @@ def rewrite(text):
 
 
 def unified(lines):
-    texts = '\n'.join(lines), '\n'.join(lines[::-1])
-    comparing.Texts().unified(*texts)
+    comparing.Texts().unified('\n'.join(lines), '\n'.join(lines[::-1]))
 
 
 @pytest.mark.parametrize(

@@ -37,16 +37,15 @@ class StartTest(DeployingCase):
         found = self.deployer.preview('plan')
         assert (found.action, found.deleted) == ('UPDATE', ('old',))
         assert self.heat.stacks['plan'].status == 'CREATE_COMPLETE'
-        before = self.heat.stacks['plan'].changed_at
-        self.plans.select('plan', {'environments/small.yaml': True})
-        begun = self.deployer.start('plan')
-        assert (begun.before, begun.after_event) == (before, 'event-0')
-        assert 'environments/small.yaml' in self.heat.contents['plan'][2]
-        self.finish()
-        self.plans.select('plan', {'environments/small.yaml': False})
-        begun = self.deployer.start('plan')
-        assert begun.action == 'UPDATE'
-        assert 'environments/small.yaml' not in self.heat.contents['plan'][2]
+        small, before = 'environments/small.yaml', self.heat.stacks['plan']
+        for is_enabled in (True, False):
+            self.plans.select('plan', {small: is_enabled})
+            begun = self.deployer.start('plan')
+            assert begun.after_event == 'event-0'
+            assert (small in self.heat.contents['plan'][2]) is is_enabled
+            if is_enabled:
+                assert begun.before == before.changed_at
+            self.finish()
 
     def test_a_stack_of_somebody_else_is_taken_over_only_on_request(self):
         self.heat.become('plan', 'UPDATE_IN_PROGRESS', tags=('theirs',))
@@ -79,28 +78,17 @@ class StartTest(DeployingCase):
     def test_a_password_that_heat_quotes_is_masked(self):
         password = self.plans.load('plan').environment.passwords['secret']
 
-        locked = []
-
         def create(*_, **__):
-            locked.append('plan-lock:plan' in self.cloud.registry.records)
+            # Nobody changes the plan meanwhile.
+            assert 'plan-lock:plan' in self.cloud.registry.records
             raise errors.ServiceError(f'{password} is too short', 400)
 
         self.heat.create = create
         start = self.deployer.start
         exc = self.assertRaises(errors.ServiceError, start, 'plan')
-        assert str(exc) == '****** is too short'
-        assert exc.status == 400
-        # Nobody changes the plan meanwhile, and nothing is recorded.
-        assert locked == [True]
+        assert (str(exc), exc.status) == ('****** is too short', 400)
+        # Nothing is recorded.
         assert '.heat-plugins/deployed' not in self.cloud.objects()
-
-    def test_a_record_that_somebody_has_garbled_is_none(self):
-        annex = self.plans.annex(self.plan)
-        digest = self.deployer.start('plan').content_hash
-        for value in ([], 'x', {'content_hash': digest}):
-            annex.write('deployed', value)
-            assert deploy_records.find_deployed(annex, digest) is None
-        assert self.deployer.status('plan').deployed_at == ''
 
     def test_whether_the_plan_is_what_was_deployed(self):
         found = self.deployer.status('plan')
@@ -108,28 +96,29 @@ class StartTest(DeployingCase):
         self.assertRaises(errors.NotFound, self.deployer.cancel, 'plan')
         self.deployer.start('plan')
         found = self.deployer.status('plan')
-        assert found.current
+        assert (found.current, found.deployed_at[:4]) == (True, '2027')
         # The record is no part of the plan.
         assert self.plans.load('plan') == self.plan
         annex = self.plans.annex(self.plan)
         record = deploy_records.find_deployed(annex, found.deployed_hash)
         assert record.content == self.plans.resolve(self.plan)
-        assert found.deployed_at == '2027-01-15T08:00:00Z'
         self.plans.update('plan', {'new.yaml': b'{}'})
-        found = self.deployer.status('plan')
-        assert not found.current
-        assert found.deployed_hash != found.content_hash
+        assert not self.deployer.status('plan').current
         # Only the last record is kept.
         self.finish()
         self.deployer.start('plan')
-        record = deploy_records.find_deployed(annex, found.deployed_hash)
-        assert record is None
+        former = deploy_records.find_deployed(annex, found.deployed_hash)
+        assert former is None
         assert self.deployer.status('plan').current
+        # An unreadable one is none.
+        found = self.deployer.status('plan')
+        for value in ([], 'x', {'content_hash': found.deployed_hash}):
+            annex.write('deployed', value)
+            assert self.deployer.status('plan').deployed_at == ''
         # A stack that was updated past the plan is not.
         self.heat.become('plan', 'UPDATE_COMPLETE', tags=())
         found = self.deployer.status('plan')
-        assert not found.current
-        assert found.deployed_at == ''
+        assert (found.current, found.deployed_at) == (False, '')
 
 
 class MaskTest(DeployingCase):
@@ -347,10 +336,9 @@ class DeploymentTest(fakes.PlanCase):
 
     def step(self, state=None, outcome=None):
         """Take a step, perhaps several times, as after crashes."""
+        given = {'timeout': 7, 'state': state, 'outcome': outcome}
         for _ in range(self.repeats):
-            found = self.core.deploy(
-                'plan', timeout=7, state=state, outcome=outcome
-            )
+            found = self.core.deploy('plan', **given)
         return json.loads(json.dumps(found))
 
     def observed(self):
@@ -391,12 +379,8 @@ class DeploymentTest(fakes.PlanCase):
             ('workflow', 'shop.configure', {'region': 'north'}),
             ('action', 'std.noop', {}),
         ]
-        assert step['state']['stack'] == {
-            'status': 'CREATE_COMPLETE',
-            'reason': '',
-            'success': True,
-            'next_look': 0,
-        }
+        ended = {'reason': '', 'success': True, 'next_look': 0}
+        assert step['state']['stack'] == {'status': 'CREATE_COMPLETE', **ended}
         assert self.heat.asked.count('create') == 1
 
     def test_each_step_can_be_repeated(self):
@@ -450,14 +434,12 @@ class DeploymentTest(fakes.PlanCase):
         assert self.step(state)['state']['stack']['success']
 
     def test_a_call_that_fails_is_the_last(self):
-        for outcome, reason in (
-            ({'success': False}, 'shop.configure has failed'),
-            (
-                {'success': False, 'reason': 'boom'},
-                'workflow shop.configure of post_deployment: boom',
-            ),
+        boom = 'workflow shop.configure of post_deployment: boom'
+        for more, reason in (
+            ({}, 'shop.configure has failed'),
+            ({'reason': 'boom'}, boom),
         ):
-            self.outcomes['shop.configure'] = outcome
+            self.outcomes['shop.configure'] = {'success': False, **more}
             self.called.clear()
             step = self.run_to_the_end()
             assert (step['success'], step['reason']) == (False, reason)

@@ -72,30 +72,21 @@ def test_other_environments_are_in_a_last_topic():
     *_, topic = read(enabled=('own.yaml',), **more).topics
     assert topic.title == capabilities.OTHER
     others = topic.groups[0].environments
-    assert [(one.path, one.enabled, one.present) for one in others] == [
-        ('environments/more.yaml', False, True),
-        ('own.yaml', True, False),
-    ]
+    found = [(one.path, one.enabled, one.present) for one in others]
+    first = 'environments/more.yaml', False, True
+    assert found == [first, ('own.yaml', True, False)]
     [topic] = read(text=None).topics
     paths = [one.path for one in topic.groups[0].environments]
     assert paths == [BASE, BACKUP, LARGE, SMALL]
 
 
+WRONG = b'{file: a.yaml, requires: b.yaml}', b'{title: x}', b'{file: ../x}'
+LISTED = b'topics: [{environment_groups: [{environments: [%s]}]}]'
+
+
 @pytest.mark.parametrize(
     'text',
-    [
-        b'[1]',
-        b'topics: {a: b}',
-        b'topics: [1]',
-        *(
-            b'topics: [{environment_groups: [{environments: [%s]}]}]' % wrong
-            for wrong in (
-                b'{file: a.yaml, requires: b.yaml}',
-                b'{title: x}',
-                b'{file: ../x.yaml}',
-            )
-        ),
-    ],
+    [b'[1]', b'topics: {a: b}', b'topics: [1]', *(LISTED % w for w in WRONG)],
 )
 def test_a_map_that_is_none_is_refused(text):
     with pytest.raises(errors.Invalid):

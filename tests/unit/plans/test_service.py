@@ -14,9 +14,7 @@ from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_claims
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import environments
-from heat_plugins.plans.content import exporting
 from tests.unit import fake_swift
-from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'
@@ -54,19 +52,20 @@ class PlansTest(fakes.PlanCase):
         assert again.environment.passwords == passwords
 
     def test_a_refused_update_changes_nothing(self):
-        for files, options, said in (
-            ({}, {'delete': ['root.yaml']}, 'root.yaml'),
-            ({}, {'delete': ['base.yaml']}, 'base.yaml'),
-            ({'root.yaml': b''}, {'prune': True}, 'root.yaml'),
-            ({}, {'delete': ['nope']}, 'has no nope to delete'),
-            (
-                {'scripts/run.sh': b'new'},
-                {'delete': ['./scripts/run.sh']},
-                'Cannot delete scripts/run.sh',
-            ),
+        for path, said in (
+            ('root.yaml', 'root.yaml'),
+            ('base.yaml', 'base.yaml'),
+            ('nope', 'has no nope to delete'),
+            ('./scripts/run.sh', 'Cannot delete scripts/run.sh'),
         ):
-            message = self.refused(self.plans.update, 'plan', files, **options)
-            assert said in message
+            update = self.plans.update, 'plan', {'scripts/run.sh': b'new'}
+            assert said in self.refused(*update, delete=[path])
+        update = self.plans.update, 'plan', {'root.yaml': b''}
+        assert 'root.yaml' in self.refused(*update, prune=True)
+        small = 'environments/small.yaml'
+        self.cloud.objects()[small] = b'[1]'
+        select = self.plans.select, 'plan', {small: True}
+        assert 'no environment' in self.refused(*select)
         assert self.written() == []
         assert set(self.cloud.objects()) == set(fakes.content())
 
@@ -84,16 +83,15 @@ class PlansTest(fakes.PlanCase):
             'roles_data.yaml': b'[{name: Web}, {name: Db}]',
             'environments/tier.role.j2.yaml': b'{}',
             'deep/all.j2.yaml': b"{% include 'part' %}",
-            'deep/part': b"first {% include 'deep/deeper.txt' %}",
-            'deep/deeper.txt': b'second',
+            'deep/part': b'first',
         }
         self.plans.create('other', fakes.content(**files), render=True)
         objects = self.cloud.objects('other')
         names = ('web', 'db', 'new')
         web, db, new = (f'environments/{n}-tier.yaml' for n in names)
-        assert objects['deep/all.yaml'] == b'first second'
-        self.plans.update('other', {'deep/deeper.txt': b'third'})
-        assert objects['deep/all.yaml'] == b'first third'
+        assert objects['deep/all.yaml'] == b'first'
+        self.plans.update('other', {'deep/part': b'second'})
+        assert objects['deep/all.yaml'] == b'second'
         # Rendered files are removed with their role, unless they are enabled.
         self.plans.select('other', {db: True})
         roles = {'roles_data.yaml': b'[{name: Web}, {name: New}]'}
@@ -113,7 +111,7 @@ class PlansTest(fakes.PlanCase):
 
     def test_nothing_is_left(self):
         seen = []
-        self.cloud.objects().update({f'x/{n}': b'' for n in range(10001)})
+        self.cloud.objects().update({f'x/{n}': b'' for n in range(1001)})
         self.plans.delete('plan', lambda done, all_: seen.append((done, all_)))
         assert seen[-1][1] == seen[-1][0]
         assert self.cloud.objects() is None
@@ -171,11 +169,10 @@ class PlansTest(fakes.PlanCase):
         self.cloud.swift.fail(times=20, status=403, method='DELETE')
         self.assertRaises(errors.Denied, self.plans.delete, 'plan')
         self.cloud.swift.heal()
-        kind = errors.PlanUnfinished
-        said = self.refused(self.plans.load, 'plan', kind=kind)
-        assert 'deleting' in said
-        resume = {'kind': kind, 'resume': True}
-        self.refused(self.plans.create, 'plan', fakes.content(), **resume)
+        kind = {'kind': errors.PlanUnfinished}
+        assert 'deleting' in self.refused(self.plans.load, 'plan', **kind)
+        create = self.plans.create, 'plan', fakes.content()
+        self.refused(*create, **kind, resume=True)
         self.plans.delete('plan')
         assert self.cloud.objects() is None
 
@@ -194,14 +191,13 @@ class PlansTest(fakes.PlanCase):
         assert 'since 2027-01-15T08:00:00' in said
         self.assertAlmostEqual(30, sum(self.cloud.slept), delta=2)
         # Its release is retried, and hides no error.
-        failing = iter([errors.Unavailable('away')] * 2)
+        update, failing = self.plans.update, [errors.Unavailable('away')] * 2
 
         def before(method, name):
-            for failure in failing if method == 'delete' else ():
-                raise failure
+            if method == 'delete' and failing:
+                raise failing.pop()
 
         self.cloud.registry.before = before
-        update = self.plans.update
         self.refused(update, 'nope', {}, kind=errors.NotFound)
         assert set(self.cloud.registry.records) == {'plan'}
         # An unreadable one is none.
@@ -247,13 +243,6 @@ class PlansTest(fakes.PlanCase):
         methods = {one.method for one in self.cloud.swift.seen[self.sent :]}
         assert methods == {'GET', 'HEAD'}
 
-    def test_a_file_that_is_no_environment_is_not_enabled(self):
-        self.cloud.objects()['environments/small.yaml'] = b'[1]'
-        choice = {'environments/small.yaml': True}
-        said = self.refused(self.plans.select, 'plan', choice)
-        assert 'no environment' in said
-        assert self.written() == []
-
     def exported(self, **options):
         file = io.BytesIO()
         left_out = self.plans.export('plan', file, **options)
@@ -268,18 +257,17 @@ class PlansTest(fakes.PlanCase):
             parameter_defaults={'who': 'me', 'secret': 'geheim'},
             environments=(*self.plan.environment.environments, entry),
         )
-        left_out, file = self.exported()
-        assert (left_out.values, left_out.passwords) == (('secret',), 1)
-        text = tarballs.read(file)['plan-environment.yaml'].decode()
-        found = environments.PlanEnvironment.from_text(text)
-        assert found.passwords == {'secret': None}
-        assert 'geheim' not in text
-        left_out, file = self.exported(secrets=True)
-        assert left_out == exporting.LeftOut()
-        text = tarballs.read(file)['plan-environment.yaml'].decode()
-        assert text.count('geheim') == 2
         secret = self.plan.environment.passwords['secret']
-        assert secret in text
+        for secrets, left in (
+            (False, plan_service.LeftOut(values=('secret',), passwords=1)),
+            (True, plan_service.LeftOut()),
+        ):
+            left_out, file = self.exported(secrets=secrets)
+            assert left_out == left
+            text = tarballs.read(file)['plan-environment.yaml'].decode()
+            found = environments.PlanEnvironment.from_text(text)
+            assert found.passwords == {'secret': secret if secrets else None}
+            assert text.count('geheim') == 2 * secrets
         assert secret not in repr((self.plan, self.plans.resolve(self.plan)))
         # It is the same each time, without records.
         self.cloud.write_past_checks('.heat-plugins/x', b'1')
@@ -298,12 +286,12 @@ class PlansTest(fakes.PlanCase):
         )
         self.cloud.swift.locked_out.add('project-1')
         self.cloud.registry.asked.clear()
-        found = self.plans.summaries()
-        assert [one.name for one in found] == ['one', 'plan']
-        assert {one.state for one in found} == {'unknown'}
+        at = '2027-01-15T08:00:00+00:00'
+        assert [
+            (one.name, one.state, one.description, one.created_at)
+            for one in self.plans.summaries()
+        ] == [(name, 'unknown', 'A test', at) for name in ('one', 'plan')]
         assert self.cloud.registry.asked == ['find']
-        assert found[0].description == 'A test'
-        assert found[0].created_at == '2027-01-15T08:00:00+00:00'
 
     def test_what_is_half_made_shows(self):
         self.plans.create('half', fakes.content())
@@ -319,17 +307,10 @@ def record(name, **values):
     return plan_claims.Record(name=name, description='é', values=values)
 
 
-@pytest.fixture(params=[fake_swift.Cluster, fake_swift.ceph])
-def store(request):
-    return request.param().store()
-
-
-@pytest.fixture
-def names(store):
-    return plan_claims.Names(store, pools.Pool(wait=0))
-
-
-def test_a_name_is_taken_and_given_back_once(store, names):
+@pytest.mark.parametrize('made', [fake_swift.Cluster, fake_swift.ceph])
+def test_a_name_is_taken_and_given_back_once(made):
+    store = made().store()
+    names = plan_claims.Names(store, pools.Pool(wait=0))
     assert names.find() == []
     assert names.get('b') is None
     assert names.create(record('b', x=1))
@@ -345,23 +326,3 @@ def test_a_name_is_taken_and_given_back_once(store, names):
         store.put_object(f'{plan_claims.CONTAINER}-project-1', 'b', body)
         with pytest.raises(errors.ServiceError, match='delete it'):
             names.get('b')
-
-
-def test_a_plan_keeps_its_record_and_a_lock_keeps_others_out(store, names):
-    slept = []
-    plans = plan_service.Plans(
-        store,
-        names,
-        fake_heat.Heat(),
-        clock=lambda: 1e9 + len(slept),
-        sleep=slept.append,
-    )
-    plans.create('plan', fakes.content())
-    before = names.get('plan')
-    with pytest.raises(errors.Exists):
-        plans.create('plan', fakes.content())
-    assert names.get('plan') == before
-    with plans.lock('plan'), pytest.raises(errors.PlanBusy):
-        plans.delete('plan')
-    plans.delete('plan')
-    assert names.find() == []

@@ -141,8 +141,8 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.patch(init, '__kwdefaults__', {'stack_id': '', **more})
         self.swift, plugin = fake_swift.Cluster(), heat_swift.SwiftClientPlugin
         self.patch(plugin, '_create', lambda *_: self.swift.store(PROJECT))
-        hubs.HUBS.clear()
-        self.addCleanup(hubs.HUBS.clear)
+        hubs.HUBS.kept.clear()
+        self.addCleanup(hubs.HUBS.kept.clear)
         self.patch(hubs, 'in_background', self._at_once)
         self.configure(temp_url_secret='s3cret')
         self.handed = []
@@ -266,10 +266,9 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
             answer = json.dumps(answer or {}).encode()
         return self.swift.put_signed(given['deploy_signal_id'], answer)
 
-    def in_metadata(self, stack):
-        """Return the configs that a stack's server has in its metadata."""
-        server = stack['server']
-        return server.metadata_get(refresh=True).get('deployments', [])
+    def in_metadata(self, stack, server='server'):
+        found = stack[server].metadata_get(refresh=True)
+        return found.get('deployments', [])
 
     # What there is
 
@@ -291,13 +290,13 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         there = self.swift.container(f'heat-plugins-{stack.id}', PROJECT)
         return None if there is None else sorted(there.objects)
 
-    def assert_withdrawn(self, stack, reason=''):
+    def assert_withdrawn(self, stack, reason='', server='server'):
         """Hold that the server has nothing, and that the row says why."""
         (row,) = self.deployment_rows()
         assert row.status == 'FAILED'
         assert reason in row.status_reason
-        assert self.in_metadata(stack) == []
-        server_id = stack['server'].resource_id
+        assert self.in_metadata(stack, server) == []
+        server_id = stack[server].resource_id
         assert row.server_id == server_id
         # Heat's own code delivers what a row names, whatever its status.
         for config in self.heat.deployments_of(server_id):
@@ -374,18 +373,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.addCleanup(scope.clear)
         return found
 
-    def begun(self):
-        """Create a stack until its server has been handed a config.
-
-        Heat has not looked whether that is complete; return stack and task.
-        """
-        self.answer = None
-        stack = self.heat.stack(template(), 'begun')
-        task = self.heat.begin(stack, 'CREATE')
-        while not self.deployment_rows():
-            self.step(task)
-        return stack, task
-
     def completes(self, task, stack):
         """Let an action end, with what the engine does last."""
         self.finish(task)
@@ -422,7 +409,6 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
 
     @contextlib.contextmanager
     def counting_queries(self):
-        """Collect the statements that go to the database."""
         statements = []
 
         def note(connection, cursor, statement, *args):

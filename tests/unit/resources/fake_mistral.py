@@ -73,11 +73,8 @@ class Mistral:
 
     def changes(self):
         """Return the calls that were to change something."""
-        return [
-            call
-            for call in self.calls
-            if not call.endswith(('.get', '.list', '.validate'))
-        ]
+        reads = ('.get', '.list', '.validate')
+        return [call for call in self.calls if not call.endswith(reads)]
 
 
 class Manager:
@@ -392,11 +389,7 @@ class Actions(Manager):
     @request
     def validate(self, definition):
         ((_, spec),) = read(definition)
-        if '<% $.' in str(spec) and ' %>' not in str(spec):
-            return {'valid': False, 'error': 'Parse error'}
-        if 'base' not in spec:
-            return {'valid': False, 'error': "'base' is required"}
-        return {'valid': True}
+        return {'valid': 'base' in spec, 'error': "'base' is required"}
 
     @request
     def create(self, definition, scope='private'):
@@ -429,8 +422,8 @@ class MistralTestCase(heat_fixture.HeatTestCase):
 
     def template(self, **properties):
         """Return a template; properties that are None are left out."""
-        given = {**self.PROPERTIES, **properties}
-        given = {k: value for k, value in given.items() if value is not None}
+        every = {**self.PROPERTIES, **properties}.items()
+        given = {name: value for name, value in every if value is not None}
         return {
             'heat_template_version': '2021-04-16',
             'resources': {'it': {'type': self.TYPE, 'properties': given}},

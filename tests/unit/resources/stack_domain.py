@@ -85,7 +85,6 @@ class Zaqar:
 
 @contextlib.contextmanager
 def with_zaqar(heat):
-    """Give a `heat_fixture.Heat` a Zaqar."""
     heat.auth.endpoints['messaging'] = 'http://zaqar.invalid'
     with mock.patch.object(
         zaqar.ZaqarClientPlugin,

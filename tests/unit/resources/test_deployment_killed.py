@@ -64,7 +64,7 @@ class KilledTest(deployments.DeploymentTestCase):
             try:
                 self.finish(begin(*args))
             except Died:
-                hubs.HUBS.clear()
+                hubs.HUBS.kept.clear()
         if is_dead:
             self.dies(stack, action)
         return is_dead
@@ -223,7 +223,11 @@ class DatabaseTest(deployments.DeploymentTestCase):
         assert self.config_ids() == {stack['config'].resource_id}
         self.assert_nothing_waits()
         # As it is cancelled, before Heat asks whether it has ended.
-        begun, task = self.begun()
+        self.answer = None
+        begun = self.heat.stack(deployments.template(), 'begun')
+        task = self.heat.begin(begun, 'CREATE')
+        while not self.deployment_rows():
+            self.step(task)
         with breaks(rows, 'withdraw'):
             task.cancel()
         assert 'Cannot withdraw' in logged.output

@@ -24,11 +24,8 @@ class WaitingTest(deployments.DeploymentTestCase):
         self.heat.auth.endpoints['cloudformation'] = deployments.CFN
 
     def told(self, stack, kind):
-        return [
-            event
-            for event in deployments.events(stack)
-            if heat_values.event_kind(event) is kind
-        ]
+        told = deployments.events(stack)
+        return [e for e in told if heat_values.event_kind(e) is kind]
 
     def given(self):
         return deployments.inputs(self.handed[-1])
@@ -266,7 +263,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         # server answers with what it has.
         account[f'{KEY}-2'], account[KEY] = account[KEY], former
         self.dies(stack)
-        hubs.HUBS.clear()
+        hubs.HUBS.kept.clear()
         again = self.heat.load(stack)
         task = self.heat.begin(again, 'UPDATE', whole)
         self.step(task, 70)
@@ -280,6 +277,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         assert self.swift.containers == {}
 
 
+EMPTY = {'heat_template_version': '2021-04-16'}
 SECRET = 'hunter2 "quoted"'
 PARAMETERS = {
     'password': {'type': 'string', 'hidden': True},
@@ -316,12 +314,10 @@ class HiddenTest(deployments.DeploymentTestCase):
             # As a hook that has crashed, with all that it was given.
             config = self.handed[-1]
             given = deployments.inputs(config)
-            answer = {
-                'deploy_status_code': 3,
-                'deploy_stdout': f'{given["url"]} {given["plain"]}',
-                'deploy_stderr': f'{given!r}\n{json.dumps(given)} {SECRET}',
-                'answer': given['secret'],
-            }
+            said = f'{given!r}\n{json.dumps(given)} {SECRET}'
+            answer = {'deploy_status_code': 3, 'deploy_stderr': said}
+            answer['deploy_stdout'] = f'{given["url"]} {given["plain"]}'
+            answer['answer'] = given['secret']
             if transport == 'HEAT_SIGNAL':
                 stack['deployment'].signal(answer)
             else:
@@ -346,22 +342,17 @@ class HiddenTest(deployments.DeploymentTestCase):
             assert found['answer'] == given['secret'] == SECRET
             assert 'hunter2' not in json.dumps(config['options'])
         # Values that a stack hands down are known below it.
-        whole = {'heat_template_version': '2021-04-16'}
-        above = self.heat.stack(
-            {**whole, 'parameters': PARAMETERS},
-            name='above',
-            parameters={'password': SECRET},
-        )
-        middle = self.heat.stack(whole, name='middle', owner_id=above.id)
         number = {'type': 'number', 'hidden': True, 'default': 123456}
         missing = {'type': 'string', 'hidden': True}
-        below = self.heat.stack(
-            {**whole, 'parameters': {'own': number, 'missing': missing}},
-            name='below',
-            owner_id=middle.id,
-        )
-        assert set(server_fleets.hidden_values(below)) == {
-            SECRET,
-            'tok-en-1',
-            '123456',
+        own, owner_id = {'own': number, 'missing': missing}, None
+        for name, parameters in (('a', PARAMETERS), ('b', {}), ('c', own)):
+            stack = self.heat.stack(
+                {**EMPTY, 'parameters': parameters},
+                name=name,
+                parameters={'password': SECRET},
+                owner_id=owner_id,
+            )
+            owner_id = stack.id
+        assert {*server_fleets.hidden_values(stack)} == {
+            *(SECRET, 'tok-en-1', '123456')
         }

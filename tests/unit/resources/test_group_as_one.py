@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that are one resource: no nested stack, a row for each member."""
 
+import itertools
 import json
 import re
 from unittest import mock
@@ -40,7 +41,6 @@ def key_of(config):
 
 
 def group(*keys, policy=None, config=None, resources=None, **properties):
-    """Return a template with a group that has these members."""
     servers = {key: {'get_resource': f'server_{key}'} for key in keys}
     server = deployments.template()['resources']['server']
     more = {f'server_{key}': server for key in keys}
@@ -58,7 +58,6 @@ def group(*keys, policy=None, config=None, resources=None, **properties):
 
 class GroupTestCase(deployments.DeploymentTestCase):
     def given(self, since=0):
-        """Return the actions that were delivered, by member."""
         found = {}
         for config in self.handed[since:]:
             if action := deployments.inputs(config).get('deploy_action'):
@@ -68,37 +67,28 @@ class GroupTestCase(deployments.DeploymentTestCase):
 
 class LifeTest(GroupTestCase):
     def test_each_server_is_given_what_changes_and_answers(self):
-        self.answer = lambda config: {
-            'answer': key_of(config),
-            'deploy_stdout': 'out',
-            'members': 'mine',
-        }
-        config = {
-            'inputs': [
-                {'name': 'who'},
-                {'name': 'why', 'replace_on_change': True},
-            ],
-            'outputs': [{'name': 'answer'}],
-        }
+        said = {'deploy_stdout': 'out', 'members': 'mine'}
+        self.answer = lambda config: {**said, 'answer': key_of(config)}
+        inputs = [{'name': 'who'}, {'name': 'why', 'replace_on_change': True}]
+        config = {'inputs': inputs, 'outputs': [{'name': 'answer'}]}
         more = {'config': config, 'actions': deployments.ALL_ACTIONS}
         stack = self.created(group('a', 'b', 'c', **more))
         assert self.given() == {key: ['CREATE'] for key in 'abc'}
         found = self.heat.load(stack)['deployment']
         assert not found.has_nested()
         assert found.FnGetAtt('answer') == {key: key for key in 'abc'}
-        assert found.FnGetAtt('deploy_stdouts') == dict.fromkeys('abc', 'out')
         assert found.FnGetAtt('answer', 'a') == 'a'
-        for name, value in (
-            ('signal_transport', 'TEMP_URL_POLL'),
-            ('trigger_url', None),
-        ):
+        shown = {'deploy_stdouts': 'out', 'signal_transport': 'TEMP_URL_POLL'}
+        for name, value in {**shown, 'trigger_url': None, 'runs': []}.items():
             assert found.FnGetAtt(name) == dict.fromkeys('abc', value)
-        assert found.FnGetAtt('runs') == {key: [] for key in 'abc'}
-        states = found.FnGetAtt('members')
-        assert {one['status'] for one in states.values()} == {'COMPLETE'}
+        shown = 'deployment', 'config', 'status'
         assert {
-            (one['deployment'], one['config']) for one in states.values()
-        } == {(row.id, row.config.id) for row in self.deployment_rows()}
+            tuple(one[name] for name in shown)
+            for one in found.FnGetAtt('members').values()
+        } == {
+            (row.id, row.config.id, 'COMPLETE')
+            for row in self.deployment_rows()
+        }
         self.assertRaises(
             exception.InvalidTemplateAttribute, found.FnGetAtt, 'no such'
         )
@@ -129,53 +119,42 @@ class LifeTest(GroupTestCase):
         before = len(self.handed)
         # It goes though its config has gone.
         gone = mock.Mock(side_effect=exception.NotFound('config'))
-        with mock.patch.object(server_fleets, 'load_source', gone):
+        with mock.patch.object(server_fleets, 'named_config', gone):
             self.delete(stack)
         assert len(self.handed) == before
         self.assert_nothing_left()
 
         # Members go in batches.
         times = {}
-
-        def answer(config):
-            times[key_of(config)] = self.now
-            return {}
-
-        self.answer = answer
+        self.answer = lambda config: {
+            'answer': times.setdefault(key_of(config), self.now)
+        }
         batches = {'max_batch_size': 2, 'pause_time': 7}
+        stack = None
         for policy in ('batch_create', 'rolling_update'):
+            times.clear()
+            values = {'who': policy}
             whole = group(
-                *'abcd', policy={policy: batches}, input_values={'who': policy}
+                *'abcd', policy={policy: batches}, input_values=values
             )
-            if policy == 'batch_create':
+            if stack is None:
                 stack = self.created(whole)
             else:
                 self.update(stack, whole)
             assert times['b'] == times['a']
-            assert times['d'] == times['c']
-            assert times['c'] >= times['a'] + 7
+            assert times['d'] == times['c'] >= times['a'] + 7
 
 
 class FailureTest(GroupTestCase):
-    def answers(self, *failing):
-        def answer(config):
-            key = key_of(config)
-            if key in failing:
-                return {'deploy_status_code': 1, 'deploy_stderr': 'boom'}
-            return {'answer': key}
-
-        self.answer = answer
-
     def test_the_reason_names_members_and_some_may_fail(self):
-        self.answers('b', 'c')
-        stack = self.heat.stack(group('a', 'b', 'c'))
-        reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
+        bad = {'deploy_status_code': 1, 'deploy_stderr': 'boom'}
+        self.answer = lambda config: (
+            bad if key_of(config) in 'bc' else {'answer': key_of(config)}
+        )
+        stack, reason = self.fails(group('a', 'b', 'c'), self.answer)
         assert '2 of 3 members failed. 2 members (b, c): ' in reason
         assert 'boom' in reason
         found = self.heat.load(stack)['deployment']
-        states = found.FnGetAtt('members')
-        ends = [states[key]['status'] for key in 'abc']
-        assert ends == ['COMPLETE', 'FAILED', 'FAILED']
         assert found.FnGetAtt('answer', 'a') == 'a'
         # What has failed is not adopted.
         adopted = self.adopt(stack)['deployment']
@@ -311,15 +290,12 @@ class ReferenceTest(GroupTestCase):
     def by_map(self, servers, keys, **properties):
         whole = group(*'abc', **properties)
         whole['resources']['deployment']['properties']['servers'] = servers
-        whole['resources']['nodes'] = {
-            'type': 'OS::Heat::Value',
-            'properties': {
-                'value': {k: {'get_resource': f'server_{k}'} for k in keys}
-            },
-        }
+        value = {k: {'get_resource': f'server_{k}'} for k in keys}
+        nodes = {'type': 'OS::Heat::Value', 'properties': {'value': value}}
+        whole['resources']['nodes'] = nodes
         whole['outputs'] = {
             name: {'value': {'get_attr': ['deployment', name]}}
-            for name in ('members', 'deploy_stdouts', 'answer')
+            for name in ('members', 'answer')
         }
         return whole
 
@@ -338,21 +314,16 @@ class ReferenceTest(GroupTestCase):
         members = self.shown(stack)['members']
         assert self.servers_of(members) == dict.fromkeys('ab')
         self.answer = {'deploy_stdout': 'out', 'answer': '42'}
-        for servers in (self.NAMED, self.MERGED):
-            keys = 'ab' if servers is self.NAMED else 'abc'
+        for servers, keys in ((self.NAMED, 'ab'), (self.MERGED, 'abc')):
             stack = self.created(
                 self.by_map(servers, 'ab'), name=self.getUniqueString()
             )
             expected = {k: stack[f'server_{k}'].FnGetRefId() for k in keys}
-            shown = self.shown(stack)
-            assert self.servers_of(shown['members']) == expected
+            shown, loaded = self.shown(stack), self.heat.load(stack)
             assert shown['deploy_stdouts'] == dict.fromkeys(keys, 'out')
-            assert shown['answer'] == dict.fromkeys(keys, '42')
-            assert shown['runs'] == {key: [] for key in keys}
-            loaded = self.heat.load(stack)
-            outputs = self.heat.outputs(loaded)
-            assert self.servers_of(outputs['members']) == expected
-            assert outputs['answer'] == dict.fromkeys(keys, '42')
+            for found in (shown, self.heat.outputs(loaded)):
+                assert self.servers_of(found['members']) == expected
+                assert found['answer'] == dict.fromkeys(keys, '42')
 
 
 class KindTest(GroupTestCase):
@@ -361,17 +332,15 @@ class KindTest(GroupTestCase):
         nested = stack['deployment']
         # A rescue leaves that to its members.
         assert nested.withdraw_delivered() is None
-        none = {'members': None}
-        for name, *args in (
-            ('handle_suspend',),
-            ('handle_update', None, None, {}),
-            ('handle_adopt', {}),
-            ('check_create_complete', None),
-            ('get_attribute', 'deploy_stdouts'),
-            ('_resolve_attribute', 'deploy_stdouts'),
-            ('prepare_abandon',),
-            ('_needs_update', None, None, none, none),
-            ('_handle_cancel',),
+        none, shown = {'members': None}, ['deploy_stdouts']
+        for name, args in (
+            *((n, ()) for n in ('handle_suspend', 'prepare_abandon')),
+            *((n, shown) for n in ('get_attribute', '_resolve_attribute')),
+            ('handle_update', [None, None, {}]),
+            ('handle_adopt', [{}]),
+            ('check_create_complete', [None]),
+            ('_needs_update', [None, None, none, none]),
+            ('_handle_cancel', ()),
         ):
             with mock.patch.object(
                 deployment_group.GroupMixin, name, create=True
@@ -398,22 +367,17 @@ class KindTest(GroupTestCase):
             assert self.heat.load(stack)['deployment'].resource_id == before
             self.delete(stack)
             self.handed.clear()
-        # One resource is the default, and what any of these may be.
-        for transport in ('NO_SIGNAL', 'AUTO'):
-            other = group('a', members=None, signal_transport=transport)
-            stack = self.created(other, name=transport)
-            found = self.heat.load(stack)['deployment']
-            assert not found.has_nested()
-            self.delete(stack)
-        self.handed.clear()
-        stack = self.created(group('a', members=None))
+        # One resource is the default.
+        auto = {'signal_transport': 'AUTO'}
+        stack = self.created(group('a', members=None, **auto))
         before = self.heat.load(stack)['deployment'].resource_id
         self.configure(group_members='nested')
         for members in (None, 'single'):
-            self.update(stack, group('a', members=members, timeout=60))
+            self.update(stack, group('a', members=members, **auto, timeout=9))
         assert self.given() == {'a': ['CREATE']}
         found = self.heat.load(stack)['deployment']
         assert found.resource_id == before
+        assert not found.has_nested()
 
     def test_a_preview_of_an_update_says_what_the_update_does(self):
         stack = self.created(group('a'), name='previewed')
@@ -434,37 +398,22 @@ class KindTest(GroupTestCase):
         ):
             shown = self.heat.preview(stack, group('a'))
         assert 'deployment' in shown['replaced']
-        # A preview of the group shows one resource.
-        single, nested = (
-            self.heat.stack(group('a', 'b', members=kind), name=kind)[
-                'deployment'
-            ]
-            for kind in ('single', 'nested')
-        )
-        assert single.preview() == single
-        names = {one.name for one in nested.preview()}
-        assert names == {*'ab', *ENDS}
+        # A preview of the group shows one resource, or its members.
+        for kind in ('single', 'nested'):
+            previewed = self.heat.stack(group('a', members=kind), name=kind)
+            found = previewed['deployment'].preview()
+            if kind == 'nested':
+                assert {one.name for one in found} == {'a', *ENDS}
+            else:
+                assert found == previewed['deployment']
         # What takes a nested stack.
-        self.configure(group_members='nested')
-        for number, properties in enumerate(
-            (
-                {'signal_transport': 'HEAT_SIGNAL'},
-                {'trigger_url': True},
-                {'members': 'nested'},
-                {'members': None},
-                {'signal_transport': 'AUTO'},
-            )
-        ):
-            if 'AUTO' in properties.values():
-                # Where there are no temporary URLs.
-                self.configure(group_members='single')
-                self.swift.fail(times=1000)
-            stack = self.heat.stack(
-                group('a', **properties), name=f'stack{number}'
-            )
-            reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
+        for name, kind in (('TEMP_URL_POLL', 'nested'), ('AUTO', 'single')):
+            self.configure(group_members=kind)
+            # AUTO finds no temporary URLs.
+            self.swift.fail(times=1000 * (name == 'AUTO'))
+            whole = group('a', members=None, signal_transport=name)
             # It would make one, which this Heat does not.
-            assert 'create_stack' in reason
+            assert 'create_stack' in self.fails(whole, {}, name)[1]
 
 
 class AdoptTest(GroupTestCase):
@@ -487,18 +436,12 @@ class AdoptTest(GroupTestCase):
         self.delete(adopted)
         assert self.deployment_rows() == []
         # Members that wait are not.
-        self.handed.clear()
         stack, _ = self.waiting(group('a'))
         # An engine that has died leaves that to a rescue.
         for _ in range(2):
             self.heat.load(stack)['deployment'].withdraw_delivered()
-            (row,) = self.deployment_rows()
-            assert row.status == 'FAILED'
-            assert 'has died' in row.status_reason
-            server = self.heat.load(stack)['server_a']
-            assert server.metadata_get()['deployments'] == []
-            for config in self.heat.deployments_of(server.resource_id):
-                assert config['group'] == 'heat-plugins-withdrawn'
+            loaded = self.heat.load(stack)
+            self.assert_withdrawn(loaded, 'has died', 'server_a')
         found = self.adopt(stack)['deployment']
         assert found.status == 'FAILED'
         assert 'are not COMPLETE: a' in found.status_reason
@@ -540,12 +483,9 @@ class HealthTest(GroupTestCase):
         assert self.given() == expected
         self.check(stack)
         row = self.deployment_rows()[0]
-        key = key_of(row.config.config)
+        said = f'These members have no deployment: {key_of(row.config.config)}'
         self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
-        assert (
-            f'These members have no deployment: {key}'
-            in self.check(stack).status_reason
-        )
+        assert said in self.check(stack).status_reason
         # A check hides no half of an update from its revert.
         stack = self.created(group('a', 'b', 'c'), name='reverted')
         self.answer = lambda config: {
@@ -583,18 +523,12 @@ class CfnTest(GroupTestCase):
 
     def post(self, arn, signature, answer):
         credentials = json.dumps({'ec2Credentials': {'signature': signature}})
-        left = mock.Mock()
-        patches.note_signature(left)(
-            'service',
-            mock.Mock(aws_creds=credentials),
-            dict(arn.stack()),
-            arn.resource_name,
-            answer,
-        )
+        context, left = mock.Mock(aws_creds=credentials), mock.Mock()
+        signalled = dict(arn.stack()), arn.resource_name, answer
+        patches.note_signature(left)('service', context, *signalled)
         return left.call_args
 
     def of(self, name):
-        """Return the last config that the server of a member was handed."""
         return [each for each in self.handed if key_of(each) == name][-1]
 
     def states(self):
@@ -621,22 +555,21 @@ class CfnTest(GroupTestCase):
         arn = identifier.ResourceIdentifier.from_arn_url(url)
         assert self.post(arn, 'of somebody else', {}) is not None
         # The ID of a config holds but a part of a digest.
-        (state, *_) = self.states()
-        with mock.patch.object(
-            presigned, 'config_id', return_value=state.row.config.id
-        ):
+        guessed = {'return_value': self.states()[0].row.config.id}
+        with mock.patch.object(presigned, 'config_id', **guessed):
             assert self.post(arn, 'of a guess', {}) is not None
         # What names another config does not count.
         named = {body.CONFIG_ID: self.of('b')['id']}
         assert self.send(self.of('a'), named) is None
         assert all(state.row.in_progress for state in self.states())
-        report = {body.REPORT: 1, body.CONFIG_ID: self.of('c')['id']}
-        assert self.send(self.of('c'), report) is None
-        started = [each.row.has_started for each in self.states()]
-        assert sorted(started) == [False, False, True]
-        assert self.send(self.of('a'), {'answer': 'of a'}) is None
-        assert self.send(self.of('a'), {'answer': 'again'}) is None
-        assert self.send(self.of('b'), {'deploy_status_code': 1}) is None
+        for name, details in (
+            ('c', {body.REPORT: 1, body.CONFIG_ID: self.of('c')['id']}),
+            ('a', {'answer': 'of a'}),
+            ('a', {'answer': 'again'}),
+            ('b', {'deploy_status_code': 1}),
+        ):
+            assert self.send(self.of(name), details) is None
+        assert [s.row.has_started for s in self.states()].count(True) == 1
         assert not self.step(task, 60)
         assert self.statuses() == {
             'a': ('CREATE', 'COMPLETE'),
@@ -647,11 +580,8 @@ class CfnTest(GroupTestCase):
         self.send(self.of('c'))
         self.finish(task)
         assert stack.status == 'COMPLETE'
-        assert self.heat.load(stack)['deployment'].FnGetAtt('answer') == {
-            'a': 'of a',
-            'b': None,
-            'c': None,
-        }
+        answers = self.heat.load(stack)['deployment'].FnGetAtt('answer')
+        assert answers == {'a': 'of a', 'b': None, 'c': None}
         # A late answer ends no other action.
         self.delete(stack)
         stack, task = self.waiting_group('a')
@@ -694,15 +624,11 @@ class CfnTest(GroupTestCase):
         self.handed.clear()
         self.answer = {}
         inputs = [{'name': 'a', 'default': '1', 'replace_on_change': True}]
-        whole = group(
-            'a',
-            signal_transport='CFN_SIGNAL',
-            actions=['CREATE', 'DELETE'],
-            config={'inputs': inputs},
-        )
+        actions = {'actions': ['CREATE', 'DELETE']}
+        whole = group('a', signal_transport='CFN_SIGNAL', **actions)
+        whole['resources']['config']['properties']['inputs'] = inputs
         stack = self.created(whole)
         former = self.heat.load(stack)['deployment'].resource_id
-        inputs = whole['resources']['config']['properties']['inputs']
         inputs[0]['default'] = '2'
         self.update(stack, whole)
         assert self.heat.load(stack)['deployment'].resource_id != former
@@ -710,9 +636,8 @@ class CfnTest(GroupTestCase):
         # AUTO leaves a cloud with Zaqar as it was.
         self.enterContext(stack_domain.with_zaqar(self.heat))
         self.heat.context = heat_fixture.new_context()
-        stack = self.heat.stack(group('a', signal_transport='AUTO'), 'zaqar')
-        reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
-        assert 'create_stack' in reason
+        whole = group('a', signal_transport='AUTO')
+        assert 'create_stack' in self.fails(whole, {}, 'zaqar')[1]
 
 
 class NestingTest(GroupTestCase):
@@ -767,7 +692,6 @@ class NestingTest(GroupTestCase):
 
 class MembersTest(GroupTestCase):
     def of(self, *keys, kind=KIND, policy=None, **properties):
-        """Return a group with these members; each server has an ID."""
         whole = deployments.template(
             kind=kind,
             server=None,
@@ -786,26 +710,21 @@ class MembersTest(GroupTestCase):
         )
 
     def test_they_have_what_is_set_and_begin_at_once(self):
-        for kind, member in (
-            ('SoftwareDeploymentGroup', 'SoftwareDeployment'),
-            ('SoftwareDeployments', 'SoftwareDeployment'),
-            ('StructuredDeploymentGroup', 'StructuredDeployment'),
-            ('StructuredDeployments', 'StructuredDeployment'),
+        # A member of a type that an environment maps may know no others.
+        some = {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'}
+        ours = {*deployment_schema.OURS, *deployment_schema.OF_GROUP}
+        for which, end, given in itertools.product(
+            ('Software', 'Structured'), ('Group', 's'), ({}, some)
         ):
-            # A member of a type that an environment maps may know no others.
-            some = {'timeout': 60, 'name': 'n', 'signal_transport': 'AUTO'}
-            for given in ({}, some):
-                found = self.of('one', kind=f'OS::Heat::{kind}', **given)
-                template = found.child_template()
-                each = template.resource_definitions(found.stack)['one']
-                assert each.resource_type == f'OS::Heat::{member}'
-                properties = dict(each._properties)
-                expected = {**given, 'server': 'id of one'}
-                assert expected.items() <= properties.items()
-                assert not {
-                    *(deployment_schema.OURS | deployment_schema.OF_GROUP)
-                    - given.keys()
-                } & set(properties)
+            kind = f'OS::Heat::{which}Deployment'
+            found = self.of('one', kind=f'{kind}{end}', **given)
+            template = found.child_template()
+            each = template.resource_definitions(found.stack)['one']
+            assert each.resource_type == kind
+            properties = dict(each._properties)
+            expected = {**given, 'server': 'id of one'}
+            assert expected.items() <= properties.items()
+            assert not (ours - given.keys()) & properties.keys()
         nested = self.nested('a', 'b', 'c')
         graph = nested.dependencies.graph()
         needed = {one for needs in graph.values() for one in needs}

@@ -76,7 +76,6 @@ class WithdrawnTest(deployments.DeploymentTestCase):
         (row,) = self.deployment_rows()
 
         def heats(who):
-            """Return the deployment as Heat's own class has it."""
             whole = deployments.template(
                 server=stack['server'].resource_id,
                 config=stack['config'].resource_id,

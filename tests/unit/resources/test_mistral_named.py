@@ -79,14 +79,12 @@ class EnvironmentTest(fake_mistral.MistralTestCase):
         assert self.delete() == []
 
     def test_passing_errors_are_ridden_out(self):
-        for effect, error in (
-            (False, fake_mistral.DOWN),
-            (True, fake_mistral.UNAVAILABLE),
-        ):
-            self.mistral.fail('environments.get', error, error)
-            for call in ('create', 'update', 'delete'):
-                name = f'environments.{call}'
-                self.mistral.fail(name, error, error, effect=effect)
+        away = fake_mistral.UNAVAILABLE
+        for effect, error in ((False, fake_mistral.DOWN), (True, away)):
+            for call in ('get', 'create', 'update', 'delete'):
+                self.mistral.fail(
+                    f'environments.{call}', error, error, effect=effect
+                )
             self.make()
             self.update(**self.CHANGED)
             assert self.names() == ['mine']
@@ -149,7 +147,6 @@ class ActionTest(fake_mistral.MistralTestCase):
             ({'definition': 'a: {base: b}\nc: {base: d}'}, 'has 2 actions'),
             ({'definition': 'a: ['}, 'not YAML'),
             ({'definition': 'a: {input: [c]}'}, "'base' is required"),
-            ({'base': 'b', 'base_input': {'c': '<% $. '}}, 'Parse error'),
         ):
             given = {**dict.fromkeys(self.PROPERTIES), **properties}
             assert said in self.invalid(**given)

@@ -138,7 +138,6 @@ class TriggerTest(SignallerTestCase):
 
 class ResultTest(SignallerTestCase):
     def by_url(self, number, **details):
-        """Return a result that comes by the URL of the action so numbered."""
         url = deployments.inputs(self.handed[number])['deploy_signal_id']
         query = urllib.parse.urlsplit(url).query
         (signature,) = urllib.parse.parse_qs(query)['Signature']

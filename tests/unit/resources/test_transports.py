@@ -65,11 +65,9 @@ class ValidationTest(Case):
         self.heat.context = heat_fixture.new_context()
         self.heat.stack(whole, self.getUniqueString()).validate()
 
-    def refused(self, transport, **more):
-        error = self.assertRaises(
-            exception.StackValidationFailed, self.validate, transport, **more
-        )
-        return str(error)
+    def refused(self, *given, **more):
+        call = exception.StackValidationFailed, self.validate, *given
+        return str(self.assertRaises(*call, **more))
 
     def test_what_a_cloud_lacks_is_refused_before_there_is_a_stack(self):
         endpoints = self.heat.auth.endpoints
@@ -149,16 +147,9 @@ class AutoTest(Case):
         self.done()
         self.delete(self.stack)
 
-        for swift, status, denied in (
-            (fake_swift.Cluster(tempurl=False), 0, ()),
-            (fake_swift.Cluster(), 503, ()),
-            (fake_swift.Cluster(), 401, ()),
-            (fake_swift.Cluster(), 0, {deployments.PROJECT}),
-        ):
-            self.swift = swift
-            if status:
-                swift.fail(1000, status)
-            swift.denied.update(denied)
+        for status, has_urls in ((0, False), (503, True), (401, True)):
+            self.swift = fake_swift.Cluster(tempurl=has_urls)
+            self.swift.fail(1000 if status else 0, status)
             assert self.chosen() == 'CFN_SIGNAL'
             self.done()
             found = self.stack['deployment']
@@ -174,9 +165,8 @@ class AutoTest(Case):
         self.swift = fake_swift.Cluster()
 
         def refuse_what_comes_after(request):
-            if request.method == 'PUT':
-                for method in ('HEAD', 'GET', 'DELETE'):
-                    self.swift.fail(1000, 401, method)
+            for method in ('HEAD', 'GET', 'DELETE'):
+                self.swift.fail(1000 * (request.method == 'PUT'), 401, method)
 
         self.swift.before = refuse_what_comes_after
         assert self.chosen() == 'CFN_SIGNAL'
@@ -184,26 +174,11 @@ class AutoTest(Case):
         assert rows.CONTAINER_KEY in self.stack['deployment'].data()
         self.swift.heal()
         self.delete(self.stack)
-        # All are tried in turn, and every reason is given.
-        with contextlib.ExitStack() as broken:
-            for name, cls in transports.TRANSPORTS.items():
-                if name != 'NO_SIGNAL':
-                    error = deliveries.Unusable(f'no {name} here')
-                    broken.enter_context(
-                        mock.patch.object(cls, 'prepare', side_effect=error)
-                    )
-            whole = deployments.template(signal_transport='AUTO')
-            _, reason = self.fails(whole, {})
-        assert (
-            'cannot be used. TEMP_URL_POLL: no TEMP_URL_POLL here. '
-            'ZAQAR_SIGNAL: no ZAQAR_SIGNAL here. '
-            'CFN_SIGNAL: no CFN_SIGNAL here. '
-            'HEAT_SIGNAL: no HEAT_SIGNAL here'
-        ) in reason
         # What passes in Keystone is ridden out.
         self.swift = fake_swift.Cluster()
         self.swift.denied.add(deployments.PROJECT)
         kind = deployments.OURS['OS::Heat::SoftwareDeployment']
+        whole = deployments.template(signal_transport='AUTO')
         for error in (
             ks_exceptions.ConnectFailure('no route'),
             ks_exceptions.ServiceUnavailable(),
@@ -214,6 +189,14 @@ class AutoTest(Case):
                 assert not self.in_metadata(self.stack)
             self.step(self.task, 9)
             self.done()
+        # All are tried in turn, and every reason is given.
+        tried = 'TEMP_URL_POLL', 'ZAQAR_SIGNAL', 'CFN_SIGNAL', 'HEAT_SIGNAL'
+        for name in tried:
+            fail = mock.Mock(side_effect=deliveries.Unusable(f'{name} fails'))
+            self.patch(transports.TRANSPORTS[name], 'prepare', fail)
+        _, reason = self.fails(whole, {})
+        said = '. '.join(f'{name}: {name} fails' for name in tried)
+        assert f'cannot be used. {said}' in reason
 
 
 class UrlTest(Case):
@@ -261,12 +244,8 @@ class UrlTest(Case):
         # As heat-api-cfn and Keystone check it.
         signature = query.pop('Signature')
         secret = self.stack['deployment'].data()['secret_key']
-        request = {
-            'verb': given['deploy_signal_verb'],
-            'host': url.netloc,
-            'path': parse.unquote(url.path),
-            'params': query,
-        }
+        request = {'verb': given['deploy_signal_verb'], 'host': url.netloc}
+        request |= {'path': parse.unquote(url.path), 'params': query}
         signer = ec2_utils.Ec2Signer
         assert signer(secret).generate(request) == signature
         query['config'] = 'another'

@@ -94,13 +94,16 @@ class Heat:
         derived = self.add_config(
             name=name, group=source.group, config=source.config, inputs=inputs
         )
-        row = heat_values.Deployment(
+        row = heat_values.DeploymentRow(
             id=new_id(),
             server_id=server,
-            config_id=derived.id,
+            config=derived,
             action='CREATE',
             status='COMPLETE',
             reason='',
+            outputs={},
+            input_values={},
+            reading_project=None,
         )
         self.rows[row.id] = row
         self.add_resource(
@@ -125,21 +128,18 @@ class Heat:
         rows, states = {}, {}
         for number, (key, server) in enumerate(servers.items()):
             # Heat has a config for each: its inputs say which server it is.
-            config = dataclasses.replace(
-                self.configs[first.config_id], id=new_id()
-            )
-            self.configs[config.id] = config
+            config = dataclasses.replace(first.config, id=new_id())
             row = dataclasses.replace(
                 first,
                 id=signal_names.id_in_group(group_id, f'{number + 1:012x}'),
                 server_id=server,
-                config_id=config.id,
+                config=config,
             )
             self.rows[row.id] = rows[key] = row
             states[key] = {
                 'server': server,
                 'deployment': row.id,
-                'config': row.config_id,
+                'config': row.config.id,
                 'action': 'CREATE',
                 'status': 'COMPLETE',
                 'status_reason': '',

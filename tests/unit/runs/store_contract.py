@@ -538,17 +538,6 @@ class RunStoreContract:
         self.store.delete(PROJECT, 'run-1')
         assert self.store.awaiting('run-1/1') is None
 
-    def test_a_run_is_busy_while_a_target_has_not_ended(self):
-        self.begin('run-1', 0)
-        self.store.answer({self.key(0): self.done()})
-        assert self.store.is_busy('run-1')
-        self.begin('run-2')
-        for number in range(2):
-            assert self.store.is_busy('run-2')
-            self.store.answer({self.key(number, 1, 'run-2'): self.done()})
-        assert not self.store.is_busy('run-2')
-        assert not self.store.is_busy('gone')
-
     def test_a_run_that_has_ended_is_deleted(self):
         kept = self.begin()
         self.assertRaises(errors.Refused, self.store.delete, PROJECT, 'run-1')

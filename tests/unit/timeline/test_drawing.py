@@ -52,10 +52,6 @@ def test_waiting_work_and_what_continues_differ():
     row = lines(base.row('x', base.bar('CREATE', 60, None, 'running')))[2]
     assert '▒▸' in row
     assert 'CREATE running 40 s' in row
-    # Bars that overlap have a line each.
-    overlap = base.bar('A', 0, 50), base.bar('A', 20, 60)
-    _, _, first, second, _ = lines(base.row('x', *overlap))
-    assert (first[:2], second[:2]) == ('x ', '  ')
 
 
 def test_reasons_of_the_last_failures_are_below():
@@ -74,13 +70,6 @@ def test_reasons_of_the_last_failures_are_below():
         'Note: Mistral answered 503',
     ]
     assert lines()[1] == 'No events are known.'
-
-
-@pytest.mark.parametrize(('now', 'is_shown'), [(59, False), (60, True)])
-def test_a_hint_is_shown_after_a_while(now, is_shown):
-    waits = base.bar('CREATE', 0, None, 'waiting', hint='?')
-    shown = lines(base.row('x', waits), now=now)
-    assert ('x CREATE waiting: ?' in shown) is is_shown
 
 
 @pytest.mark.parametrize('width', [60, 80, 200])
@@ -121,18 +110,6 @@ def boxes(root, look):
 
 
 class SvgTest(testtools.TestCase):
-    def test_a_bar_is_where_and_as_long_as_its_time(self):
-        root = drawn(
-            base.row('one', base.bar('CREATE', 0, 100)),
-            base.row('two', base.bar('CREATE', 50, 25)),
-        )
-        (x, width), (begin, length) = (
-            [float(one.get(key)) for key in ('x', 'width')]
-            for one in boxes(root, 'complete')
-        )
-        self.assertAlmostEqual(width / 4, length, delta=0.2)
-        self.assertAlmostEqual(x + width / 2, begin, delta=0.2)
-
     def test_names_and_reasons_are_text_only(self):
         bad = base.bar(ODD, 0, 1, 'failed', reason=ODD)
         found = base.stack(
@@ -183,13 +160,3 @@ class SvgTest(testtools.TestCase):
             'deployment db: CREATE complete after 1 min 30 s, begun '
             '2027-01-15 12:00:00 UTC. all well'
         )
-
-    def test_waiting_and_work_are_two_parts_of_a_bar(self):
-        bar = base.bar('A', 0, None, 'running', working_after=50)
-        root = drawn(base.row('db', bar))
-        (waiting,), (running,) = boxes(root, 'waiting'), boxes(root, 'running')
-        edge = float(waiting.get('x')) + float(waiting.get('width'))
-        self.assertAlmostEqual(edge, float(running.get('x')), delta=0.2)
-        titles = [each.text for each in root.iter(f'{_SVG}title')]
-        (title,) = [each for each in titles if each.startswith('A ')]
-        assert 'reported by the server after 50 s' in title

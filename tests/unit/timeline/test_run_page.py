@@ -57,13 +57,6 @@ def test_it_says_how_a_run_stands():
     assert '<svg' in drawn
 
 
-def test_it_refreshes_itself_until_the_end():
-    waiting = target(0, 'waiting', ended_at=None)
-    assert 'http-equiv="refresh"' in page(waiting, state='running')
-    assert '2 min' in page(waiting, state='running')
-    assert 'http-equiv="refresh"' not in page(target(0))
-
-
 def test_a_browser_runs_its_script_and_no_other():
     outputs = {'deploy_stdout': '<script>alert(1)</script>', 'none': None}
     drawn = page(target(0, outputs=outputs))

@@ -9,7 +9,6 @@ from tests.unit.plans import fakes
 
 
 def playbook(name, *groups, hosts='all', **more):
-    """Return the text of a validation."""
     metadata = {'name': name, 'groups': list(groups), **more}
     play = {'hosts': hosts, 'vars': {'metadata': metadata}, 'tasks': []}
     return json.dumps([play]).encode()
