@@ -7,6 +7,7 @@ import logging
 import types
 
 import fixtures
+from heat.common import exception
 from heat.db import api as db_api
 from oslo_config import cfg
 
@@ -396,15 +397,14 @@ class PropertyTest(NoticeCase):
     def refused(self, said, notify, **resources):
         content = base.template(notify=notify)
         content['resources'].update(resources)
-        if resources:
-            # It is checked when it is there.
-            stack = self.heat.stack(content)
+        stack = self.heat.stack(content, name=self.getUniqueString())
+        try:
             stack.validate()
-            stack.store()
+        except exception.StackValidationFailed as exc:
+            why = str(exc)
+        else:
             stack.create()
             why = stack.status_reason
-        else:
-            why = self.why_invalid(content)
         assert said in why
         assert 's3cret' not in why
 

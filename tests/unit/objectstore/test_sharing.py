@@ -4,7 +4,6 @@
 import collections
 from concurrent import futures
 import threading
-import types
 from unittest import mock
 
 import testtools
@@ -106,9 +105,8 @@ class RoundsTest(testtools.TestCase):
             follower.join(0.2)
 
         # One guards what is next, the other one is held as a round runs.
-        locks = iter([threading.Lock(), StoppedOnce(join)])
-        patched = types.SimpleNamespace(Lock=lambda: next(locks))
-        with mock.patch.object(sharing, 'threading', patched):
+        locks = [threading.Lock(), StoppedOnce(join)]
+        with mock.patch.object(sharing.threading, 'Lock', side_effect=locks):
             rounds = sharing.Rounds()
         self.assertRaises(Stopped, rounds.share, len, {})
         follower.join(10)
