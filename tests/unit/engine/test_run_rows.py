@@ -33,6 +33,10 @@ HEATS = (
     *('software_deployment', 'software_config', 'resource_data'),
     *('resource', 'stack', 'raw_template'),
 )
+NIGHTLY = {
+    'heat_template_version': '2021-04-16',
+    'resources': {'nightly': {'type': 'OS::Heat::None'}},
+}
 PROJECT, ENGINE = store_contract.PROJECT, store_contract.ENGINE
 
 
@@ -69,6 +73,8 @@ class RowsCase(heat_fixture.HeatTestCase):
 class SQLiteTest(store_contract.RunStoreContract, RowsCase):
     """In a file, for several threads and processes at once."""
 
+    stack = None
+
     def setUp(self):
         super().setUp()
         engine = engines.create_engine(self.url())
@@ -96,23 +102,11 @@ class SQLiteTest(store_contract.RunStoreContract, RowsCase):
 
     def keep_record(self, text):
         """Let a resource keep the record of a schedule; return its number."""
-        with db_api.context_manager.writer.using(self.heat.context) as session:
-            datum = session.query(models.ResourceData).first()
-            if datum is None:
-                template = models.RawTemplate(template={})
-                stack = models.Stack(name='shop', raw_template=template)
-                stack.disable_rollback = True
-                session.add(stack)
-                session.flush()
-                resource = models.Resource(name='nightly', stack_id=stack.id)
-                session.add(resource)
-                session.flush()
-                place = {'resource_id': resource.id, 'key': schedule_rows.KEY}
-                datum = models.ResourceData(**place)
-                session.add(datum)
-            datum.value = text
-            session.flush()
-            return datum.resource_id
+        if self.stack is None:
+            self.stack = self.heat.stack(NIGHTLY)
+            self.stack['nightly'].store()
+        self.stack['nightly'].data_set(schedule_rows.KEY, text)
+        return self.stack['nightly'].id
 
     def record(self):
         query = sqlalchemy.select(models.ResourceData.value)

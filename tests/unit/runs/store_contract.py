@@ -558,9 +558,9 @@ class RunStoreContract:
         self.store.remove(surplus)
 
     def test_many_targets_are_one_transaction(self):
-        kept = self.create(targets=2500)
+        kept = self.create(targets=1200)
         assert kept == self.store.load('run-1')
-        after = kept.run.attempted({n: {'round': 1} for n in range(2500)})
+        after = kept.run.attempted({n: {'round': 1} for n in range(1200)})
         kept = self.store.step(kept, after, 'all')
         assert kept == self.store.load('run-1')
         kept = self.store.step(kept, ended(kept.run), 'end')
