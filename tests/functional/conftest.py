@@ -217,9 +217,18 @@ def pytest_runtest_makereport() -> Generator[
 
 
 @pytest.fixture(scope='session')
-def alone(request):
-    """A cloud whose engine is one process, which tests kill and change."""
+def _alone(request):
     yield from clouds(request, 'alone', ALONE)
+
+
+@pytest.fixture
+def alone(_alone):
+    """A cloud whose engine is one process, which tests kill and change."""
+    yield _alone
+    # A test that fails may leave it in disorder.
+    _alone.revive()
+    if not base.has_ours(_alone):
+        _alone.again(plugin=base.ROOT)
 
 
 @pytest.fixture(scope='session')

@@ -383,7 +383,8 @@ WHAT = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('what', nargs='*', help=', '.join(WHAT))
-    parser.add_argument('--steps', nargs='*', default=[], help='of these')
+    known = [*kills.STEPS, *STEPS]
+    parser.add_argument('--steps', nargs='*', default=[], choices=known)
     options = parser.parse_args()
     with futures.ProcessPoolExecutor(2) as pool:
         wrong = [

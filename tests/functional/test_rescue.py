@@ -73,7 +73,8 @@ def test_a_stack_goes_on_whose_engine_died_between_two_resources(alone):
     _change(alone, f"{released} WHERE name = 'deployment' AND", stack)
     alone.start('heat')
     stack.wait('CREATE_COMPLETE')
-    assert 'stands still in CREATE' in alone.log('heat').read_text()
+    told = f'{stack.id}, stands still in CREATE'
+    assert told in alone.log('heat').read_text()
     stack.remove()
 
 
@@ -97,7 +98,8 @@ def test_a_delete_goes_on_whose_engine_died_before_its_first_resource(alone):
     _change(alone, 'DELETE FROM sync_point WHERE', stack)
     alone.start('heat')
     stack.wait('DELETE_COMPLETE', 200)
-    assert 'stands still in DELETE' in alone.log('heat').read_text()
+    told = f'{stack.id}, stands still in DELETE'
+    assert told in alone.log('heat').read_text()
 
 
 def test_a_server_loses_what_an_engine_withdrew_before_it_died(alone):

@@ -2,6 +2,7 @@
 """Whatever a server answers, and a template hides, nothing of it is told."""
 
 import json
+import logging
 import os
 import re
 
@@ -41,7 +42,7 @@ answer = st.one_of(
 class SecrecyTest(deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
-        self.log = self.useFixture(fixtures.FakeLogger())
+        self.log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
 
     @hypothesis.given(answer)
     @hypothesis.settings(max_examples=LOOKS)

@@ -77,3 +77,19 @@ class LiteralsTest(testtools.TestCase):
         remembered = patches.remembering(sync_point._str_unpack_tuple)
         for _ in range(2):
             self.assertRaises(ValueError, remembered, 'tuple:(x)')
+
+    def test_one_is_evaluated_at_a_time(self):
+        evaluated = []
+
+        def evaluate(text):
+            if text == 'a':
+                other.start()
+                other.join(0.1)
+            evaluated.append(text)
+            return ()
+
+        remembered = patches.remembering(evaluate)
+        other = threading.Thread(target=remembered, args='b', daemon=True)
+        remembered('a')
+        other.join(30)
+        assert evaluated == ['a', 'b']

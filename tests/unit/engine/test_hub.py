@@ -131,6 +131,26 @@ class SlowStoreTest(Case):
         assert self.asked.wait(30)
         return running
 
+    def test_few_signals_are_fetched_at_a_time(self):
+        self.patch(hubs, '_FETCH_LEASE', 60)
+        hub = self.hub()
+        begun = threading.Semaphore(0)
+
+        def hang(request):
+            begun.release()
+            self.hang(request)
+
+        self.swift.before = hang
+        running = [self.begin(hub.fetch, f's{n}', 10) for n in range(5)]
+        for _ in range(3):
+            assert begun.acquire(timeout=30)
+        while len(hub.fetching.present) < 5:
+            pass
+        assert not begun.acquire(blocking=False)
+        self.answer.set()
+        for each in running:
+            self.assertRaises(errors.NoObject, each.result, 30)
+
     def test_a_request_to_the_store_holds_up_nobody_who_waits(self):
         hub = self.hub()
         for do, *given in (
@@ -149,6 +169,24 @@ class SlowStoreTest(Case):
             assert not running.done()
             self.answer.set()
             running.result(10)
+
+    def test_nobody_waits_until_signals_that_were_taken_are_deleted(self):
+        self.patch(
+            hubs,
+            'in_background',
+            lambda do, *args: self.begin(do, *args).result,
+        )
+        hub = self.hub()
+        hub.signing.signer()
+        name = 'signals/d1/c'
+        there = self.swift.container(hub.container, deployments.PROJECT)
+        there.objects[name] = b'{}'
+        hub.discard(name)
+        self.hanging(hub.tidy).result(10)
+        assert list(there.objects) == [name]
+        listing = self.begin(hub.contents.below, hub.container, 'signals/')
+        self.answer.set()
+        assert listing.result(10) == []
 
     def test_a_signer_made_while_the_container_goes_is_not_kept(self):
         hub = self.hub()

@@ -155,6 +155,20 @@ def test_a_run_that_waits_says_nothing_and_writes_nothing():
     assert world.states() == ['waiting'] * 3
 
 
+def test_a_pause_by_another_engine_is_seen_within_a_second():
+    world = run_world.World(targets=4, max_concurrent=run_records.Share(1))
+    world.start()
+    world.pass_time(2)
+    world.ask(deciding.PAUSE)
+    given = sum(world.ran.values())
+    world.pass_time(60)
+    assert sum(world.ran.values()) <= given + 1
+    assert world.run().control.phase is run_records.Phase.PAUSED
+    world.ask(deciding.RESUME)
+    world.finish()
+    assert world.states() == ['complete'] * 4
+
+
 def test_a_cancelled_run_stops_its_servers_and_notes_late_results():
     world = run_world.waiting()
     names = world.names()

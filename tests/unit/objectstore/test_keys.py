@@ -6,6 +6,7 @@ import functools
 import threading
 import time
 from unittest import mock
+from urllib import parse
 
 import pytest
 import testtools
@@ -196,6 +197,10 @@ class KeyTest(testtools.TestCase):
             self.cluster = fake_swift.ceph(endpoint)
             signer = self.ensure()
             assert self.takes(signer)
+            below = signer.url('logs/r/', int(at(600)), is_prefix=True)
+            parts = parse.urlsplit(below)
+            one = parts._replace(path=f'{parts.path}1').geturl()
+            assert self.cluster.put_signed(one) == 201
             assert signer.digest == 'sha1'
             assert KEY in self.meta()
             assert self.cluster.account() == {ACCOUNT_KEY: signer.key}
