@@ -82,7 +82,7 @@ def draft(
     heats_own = heats(source, action, signalling, facts)
     # How to report, and until when.
     about_reports = {
-        body.URL_INPUT: signalling.report_url,
+        body.PROGRESS_INPUT: signalling.report_url,
         body.REPORTS_INPUT: signalling.takes_reports and 'true',
         body.TIMEOUT_INPUT: str(signalling.timeout),
         live.CONTROL_INPUT: signalling.control_url,

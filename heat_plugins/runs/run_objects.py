@@ -134,7 +134,7 @@ class RunObjects:
             heat_values.TRANSPORT_INPUT: heat_values.TEMP_URL_POLL,
             'deploy_signal_verb': 'PUT',
             SIGNAL_ID: signer.url(self.result, expires),
-            body.URL_INPUT: signer.url(self.report, expires),
+            body.PROGRESS_INPUT: signer.url(self.report, expires),
             live.CONTROL_INPUT: signer.url(
                 self.control, expires, method='GET'
             ),

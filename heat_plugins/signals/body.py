@@ -221,13 +221,13 @@ REPORT, CONFIG_ID = 'deploy_progress', 'deploy_config_id'
 REPORTS_INPUT = 'deploy_signal_reports'
 
 #: The input with the URL that a report may be PUT to.
-URL_INPUT = 'deploy_progress_url'
+PROGRESS_INPUT = 'deploy_progress_url'
 
 #: The input with the seconds within which the result must arrive.
 TIMEOUT_INPUT = 'deploy_signal_timeout'
 
 #: What of these a template has no use for.
-REPORT_INPUTS = frozenset({URL_INPUT, REPORTS_INPUT, TIMEOUT_INPUT})
+REPORT_INPUTS = frozenset({PROGRESS_INPUT, REPORTS_INPUT, TIMEOUT_INPUT})
 
 _SUFFIX = '.progress'
 

@@ -128,7 +128,7 @@ def test_what_hooks_print_holds_no_signatures():
 PUT = {
     'deploy_signal_id': conftest.URL,
     'deploy_signal_verb': 'PUT',
-    body.URL_INPUT: conftest.URL + '&progress',
+    body.PROGRESS_INPUT: conftest.URL + '&progress',
 }
 
 
@@ -147,7 +147,7 @@ def report(http, **inputs):
 
 def test_it_is_put_where_the_config_may_report_its_progress(http):
     (sent,) = report(http, **PUT)
-    assert (sent.verb, sent.url) == ('PUT', PUT[body.URL_INPUT])
+    assert (sent.verb, sent.url) == ('PUT', PUT[body.PROGRESS_INPUT])
     assert sent.body == {}
     # It never takes the place of what the config itself has reported.
     assert sent.headers['If-None-Match'] == '*'
