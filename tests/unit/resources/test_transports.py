@@ -8,6 +8,7 @@ import time
 from unittest import mock
 from urllib import parse
 
+import fixtures
 from heat.common import exception
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneclient.contrib.ec2 import utils as ec2_utils
@@ -352,8 +353,11 @@ class FileTest(Case):
         assert self.stack['deployment'].FnGetAtt('answer') == '42'
         assert self.swift.seen == []
         SHARE.clear()
+        log = self.useFixture(fixtures.FakeLogger())
         given = self.given(signal_transport='AUTO')
         assert given['deploy_signal_transport'] == 'TEMP_URL_POLL'
+        assert 'uses TEMP_URL_POLL; these' in log.output
+        assert 'unavailable: FILE: ' in log.output
 
 
 def test_our_option_of_the_default_comes_before_heats():

@@ -7,6 +7,7 @@ import hmac
 import json
 import math
 import re
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies as st
@@ -309,6 +310,9 @@ def test_the_body_is_bounded():
     assert len(packed) <= notifying.MOST_BYTES
     said = json.loads(packed)
     assert len(said['servers']) + said['more_servers'] == 500
+    few = notifying.body(notice(), {}, servers[:9])
+    with mock.patch.object(notifying, 'MOST_BYTES', len(few)):
+        assert notifying.body(notice(), {}, servers[:9]) == few
 
 
 def test_the_signature_is_of_the_time_and_the_body():

@@ -355,6 +355,8 @@ LOST, LONG = {'outcome': 'missed'}, {'acted': 1 - hour(9)}
         ({**STARTS, 'acted': -14}, None, 1),
         ({'running': -HOUR, 'create_until': -40, **LONG}, Needed.START, 60),
         ({**STARTS, 'acted': 90 * HOUR}, Needed.START, 15),
+        ({**STARTS, 'acted': 61}, Needed.START, 15),
+        ({**STARTS, 'acted': 60}, None, 90),
         ({'running': -HOUR, 'created': True}, None, 20),
     ],
 )
