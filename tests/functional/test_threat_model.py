@@ -109,7 +109,8 @@ def test_url_is_good_for_one_object_and_for_putting_it(
     (tmp_path / 'result.json').write_bytes(base.body())
     page = commands()
     assert len(page) == 4
-    for command, expected in page:
+    for command, of_swift in page:
+        expected = [REFUSED if each == 401 else each for each in of_swift]
         assert curl(command, mine, tmp_path, env) in expected, command
         for url in refused:
             assert curl(command, url, tmp_path, env) == REFUSED, command
@@ -473,7 +474,9 @@ def test_a_result_is_what_was_put_and_counts_once_for_its_own_attempt(
 ):
     former = manifest, bomb = [urls[RESULT] for urls in run.urls]
     named = json.dumps([{'path': victim}]).encode()
-    assert send('PUT', f'{manifest}&multipart-manifest=put', named) == 201
+    # By one on Ceph's gateway, heat-engine reads the object, says the page.
+    how = '&multipart-manifest=put' if conftest.STORE == 'swift' else ''
+    assert send('PUT', f'{manifest}{how}', named) == 201
     packed = gzip.compress(b' ' * 10_000_000 + SECRET)
     assert send('PUT', bomb, packed, Content_Encoding='gzip') == 201
     shown = run.command('wait')
