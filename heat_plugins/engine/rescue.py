@@ -118,8 +118,8 @@ class Rescuer:
             ):
                 self._others.add(held.key)
                 return False
-            # A worker of an update or deletion may be at it. If another one
-            # checked it meanwhile, that would find it gone, and fail its
+            # A worker may be checking it for an update or deletion. If another
+            # one checked it now, the first would find it gone, and fail the
             # stack.
             now = oslo_timeutils.utcnow()
             begun = oslo_timeutils.normalize_time(

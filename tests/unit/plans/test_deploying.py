@@ -79,7 +79,7 @@ class StartTest(DeployingCase):
         password = self.plans.load('plan').environment.passwords['secret']
 
         def create(*_, **__):
-            # Nobody changes the plan meanwhile.
+            # No other user changes the plan now.
             assert 'plan-lock:plan' in self.cloud.registry.records
             raise errors.ServiceError(f'{password} is too short', 400)
 
